@@ -1,0 +1,129 @@
+//! The state filter: predict through F_x, correct channel by channel.
+//!
+//!     P⁻ = F_x P F_xᵀ + Q_x
+//!     s = H P⁻ Hᵀ + r,  K = P⁻Hᵀ/s
+//!     x ← x + K ν,      P ← (I − K H) P⁻ (I − K H)ᵀ + K r Kᵀ     (Joseph form)
+//!
+//! With a diagonal R_y the channels of a sample can be taken one after another, each a division
+//! instead of a matrix inverse; the result is the same and a missing channel is simply left out.
+
+use crate::linalg::small::{apply, dot, sandwich};
+
+/// Mean and covariance of the states.
+#[derive(Debug, Clone)]
+pub struct StateFilter {
+    pub mean: Vec<f64>,
+    /// P, row by row; symmetric by construction.
+    pub covariance: Vec<f64>,
+    /// K of the last correction.
+    pub gain: Vec<f64>,
+    scratch: Vec<f64>,
+    shrink: Vec<f64>,
+}
+
+impl StateFilter {
+    /// Starts from a mean and variances.
+    pub fn new(mean: &[f64], variances: &[f64]) -> Self {
+        let n = mean.len();
+        let mut covariance = vec![0.0; n * n];
+        for (i, v) in variances.iter().enumerate() {
+            covariance[i * n + i] = *v;
+        }
+        Self {
+            mean: mean.to_vec(),
+            covariance,
+            gain: vec![0.0; n],
+            scratch: vec![0.0; n * n],
+            shrink: vec![0.0; n * n],
+        }
+    }
+
+    /// P ← F P Fᵀ + Q; the mean is the caller's to move.
+    pub fn predict(&mut self, f_x: &[f64], process: &[f64]) {
+        let n = self.mean.len();
+        sandwich(f_x, &mut self.covariance, &mut self.scratch, n);
+        for (i, q) in process.iter().enumerate() {
+            self.covariance[i * n + i] += q;
+        }
+    }
+
+    /// Corrects with one channel of row H, innovation ν = y − (predicted value) and variance r.
+    /// Returns s, the innovation's variance; ν²/s is the channel's share of the NIS.
+    pub fn correct(&mut self, h: &[f64], innovation: f64, r: f64) -> f64 {
+        let n = self.mean.len();
+        let p = &mut self.covariance;
+        apply(p, h, &mut self.gain);
+        let s = dot(&self.gain, h) + r;
+        for (x, k) in self.mean.iter_mut().zip(&mut self.gain) {
+            *k /= s;
+            *x += *k * innovation;
+        }
+        // Written out, the Joseph form collapses to P − KHP, which loses definiteness where r is
+        // tiny; the product itself does not: it is a sum of squares whatever the rounding.
+        let shrink = &mut self.shrink;
+        for i in 0..n {
+            for j in 0..n {
+                shrink[i * n + j] = f64::from(i == j) - self.gain[i] * h[j];
+            }
+        }
+        sandwich(shrink, p, &mut self.scratch, n);
+        for i in 0..n {
+            for j in 0..n {
+                p[i * n + j] += r * (self.gain[i] * self.gain[j]);
+            }
+        }
+        s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With θ known the recursion is the Kalman filter: channel by channel equals the textbook
+    /// update with the matrix inverse, in information form (P⁻¹ + HᵀR⁻¹H).
+    #[test]
+    fn channel_by_channel_equals_the_information_form() {
+        use crate::linalg::small::{identity, solve};
+        let f = [1.0, 0.1, 0.0, -0.2, 0.9, 0.3, 0.1, 0.0, 1.1];
+        let h = [1.0, 0.0, 0.5, 0.0, 2.0, -1.0];
+        let (q, r) = ([0.01, 0.02, 0.3], [0.5, 0.1]);
+        let mut filter = StateFilter::new(&[1.0, -1.0, 0.5], &[1.0, 2.0, 3.0]);
+        for step in 0..20 {
+            filter.predict(&f, &q);
+            let mut mean = vec![0.0; 3];
+            apply(&f, &filter.mean, &mut mean);
+            filter.mean.copy_from_slice(&mean);
+            let y = [f64::from(step).sin(), 0.3];
+            // oracle
+            let (mut p, mut information) = (filter.covariance.clone(), identity(3));
+            solve(&mut p, &mut information, 3).unwrap();
+            let mut right = vec![0.0; 3];
+            apply(&information, &mean, &mut right);
+            for c in 0..2 {
+                for i in 0..3 {
+                    right[i] += h[c * 3 + i] * y[c] / r[c];
+                    for j in 0..3 {
+                        information[i * 3 + j] += h[c * 3 + i] * h[c * 3 + j] / r[c];
+                    }
+                }
+            }
+            let (mut a, mut covariance) = (information.clone(), identity(3));
+            solve(&mut a, &mut covariance, 3).unwrap();
+            solve(&mut information, &mut right, 3).unwrap();
+            // ours
+            for c in 0..2 {
+                let row = &h[c * 3..(c + 1) * 3];
+                let innovation = y[c] - dot(row, &filter.mean);
+                filter.correct(row, innovation, r[c]);
+            }
+            for i in 0..3 {
+                assert!((filter.mean[i] - right[i]).abs() < 1e-12);
+                for j in 0..3 {
+                    assert!((filter.covariance[i * 3 + j] - covariance[i * 3 + j]).abs() < 1e-12);
+                    assert_eq!(filter.covariance[i * 3 + j], filter.covariance[j * 3 + i]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Hidden states from a record: filter, smoother, initial state.
+
+pub mod filter;
+pub mod smoother;
+
+pub use filter::StateFilter;
+pub use smoother::{Smoothed, Smoother};

@@ -1,0 +1,14 @@
+pub mod error;
+pub mod estimate;
+pub mod linalg;
+pub mod model;
+pub mod objective;
+pub mod record;
+pub mod simulate;
+pub mod step;
+mod suggest;
+pub mod systems;
+
+pub use error::{Divergence, Error};
+pub use model::Model;
+pub use record::Record;

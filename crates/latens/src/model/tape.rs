@@ -1,0 +1,220 @@
+//! Programs: the part of a graph that some roots need, as a straight line of operations.
+//!
+//! Evaluation allocates nothing: values live in slots that the caller keeps between calls.
+
+use super::graph::{Binary, Graph, Id, Node, Unary};
+use super::network::{Network, Trace};
+
+/// A piecewise-linear curve; constant beyond its ends, or periodic.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    pub period: Option<f64>,
+}
+
+impl Curve {
+    /// Value and slope.
+    pub fn evaluate(&self, at: f64) -> (f64, f64) {
+        let (x, y, n) = (&self.x, &self.y, self.x.len());
+        let at = match self.period {
+            Some(p) => x[0] + (at - x[0]).rem_euclid(p),
+            None => at,
+        };
+        let i = x.partition_point(|&v| v <= at);
+        let ((x0, y0), (x1, y1)) = if i == 0 {
+            return (y[0], 0.0);
+        } else if i < n {
+            ((x[i - 1], y[i - 1]), (x[i], y[i]))
+        } else if let Some(p) = self.period {
+            ((x[n - 1], y[n - 1]), (x[0] + p, y[0]))
+        } else {
+            return (y[n - 1], 0.0);
+        };
+        let slope = (y1 - y0) / (x1 - x0);
+        (y0 + slope * (at - x0), slope)
+    }
+}
+
+/// Where a program finds its variables.
+#[derive(Debug, Clone, Copy)]
+pub struct Point<'a> {
+    pub time: f64,
+    pub state: &'a [f64],
+    pub input: &'a [f64],
+    pub theta: &'a [f64],
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Instruction {
+    Time,
+    State(usize),
+    Input(usize),
+    Theta(usize),
+    Unary(Unary, usize),
+    Binary(Binary, usize, usize),
+    Powi(usize, i32),
+    Select(usize, usize, usize),
+    Lookup(usize, usize),
+    LookupSlope(usize, usize),
+    /// Evaluates a call's network, then reads the output.
+    Evaluate(usize, usize),
+    Output(usize, usize),
+    /// Differentiates a call's network, then reads the slope.
+    Differentiate(usize, usize, usize),
+    Slope(usize, usize, usize),
+}
+
+/// A compiled program. Slot i < `constants.len()` is a constant, the rest are results in order.
+#[derive(Debug, Clone)]
+pub struct Tape {
+    constants: Vec<f64>,
+    instructions: Vec<Instruction>,
+    /// Slots of each call's arguments.
+    arguments: Vec<Vec<usize>>,
+    /// Calls whose derivatives are wanted though no slope is read: F_θ alone needs them.
+    differentiate: Vec<usize>,
+    /// Slot of each root.
+    roots: Vec<usize>,
+}
+
+/// What the networks of a system look like to a program.
+#[derive(Clone, Copy)]
+pub struct Networks<'a> {
+    pub networks: &'a [Network],
+    /// Network of each call and where its weights start in θ.
+    pub calls: &'a [(usize, usize)],
+    pub curves: &'a [Curve],
+}
+
+impl Tape {
+    /// Compiles what `roots` need; `gradients` are calls that must also be differentiated.
+    pub fn compile(graph: &Graph, roots: &[Id], gradients: &[usize]) -> Self {
+        let mut wanted = roots.to_vec();
+        for &c in gradients {
+            wanted.extend(&graph.calls()[c].arguments);
+        }
+        let order = graph.reachable(&wanted);
+        let (constants, rest): (Vec<Id>, Vec<Id>) =
+            order.into_iter().partition(|&id| graph.value(id).is_some());
+        let mut slot = vec![usize::MAX; rest.iter().chain(&constants).max().map_or(0, |m| m + 1)];
+        for (s, &id) in constants.iter().chain(&rest).enumerate() {
+            slot[id] = s;
+        }
+        let calls = graph.calls();
+        let (mut evaluated, mut differentiated) = (vec![false; calls.len()], vec![false; calls.len()]);
+        let mut instructions = Vec::with_capacity(rest.len());
+        for &id in &rest {
+            instructions.push(match graph.node(id) {
+                Node::Constant(_) => unreachable!("constants are apart"),
+                Node::Time => Instruction::Time,
+                Node::State(i) => Instruction::State(i),
+                Node::Input(i) => Instruction::Input(i),
+                Node::Theta(i) => Instruction::Theta(i),
+                Node::Unary(op, a) => Instruction::Unary(op, slot[a]),
+                Node::Binary(op, a, b) => Instruction::Binary(op, slot[a], slot[b]),
+                Node::Powi(a, n) => Instruction::Powi(slot[a], n),
+                Node::Select(c, a, b) => Instruction::Select(slot[c], slot[a], slot[b]),
+                Node::Lookup(t, a) => Instruction::Lookup(t, slot[a]),
+                Node::LookupSlope(t, a) => Instruction::LookupSlope(t, slot[a]),
+                Node::Output(c, k) if !std::mem::replace(&mut evaluated[c], true) => {
+                    Instruction::Evaluate(c, k)
+                }
+                Node::Output(c, k) => Instruction::Output(c, k),
+                Node::Slope(c, k, j) if !std::mem::replace(&mut differentiated[c], true) => {
+                    Instruction::Differentiate(c, k, j)
+                }
+                Node::Slope(c, k, j) => Instruction::Slope(c, k, j),
+            });
+        }
+        let arguments = calls
+            .iter()
+            .map(|c| c.arguments.iter().map(|&a| slot.get(a).copied().unwrap_or(usize::MAX)).collect())
+            .collect();
+        Self {
+            constants: constants.iter().filter_map(|&id| graph.value(id)).collect(),
+            instructions,
+            arguments,
+            differentiate: gradients.iter().copied().filter(|&c| !differentiated[c]).collect(),
+            roots: roots.iter().map(|&r| slot[r]).collect(),
+        }
+    }
+
+    /// Fresh slots, constants filled in.
+    pub fn slots(&self) -> Vec<f64> {
+        let mut slots = self.constants.clone();
+        slots.resize(self.constants.len() + self.instructions.len(), 0.0);
+        slots
+    }
+
+    /// Value of root i after [`Tape::run`].
+    #[inline]
+    pub fn root(&self, slots: &[f64], i: usize) -> f64 {
+        slots[self.roots[i]]
+    }
+
+    /// Evaluates everything at a point.
+    pub fn run(&self, slots: &mut [f64], traces: &mut [Trace], env: Networks, at: Point) {
+        let base = self.constants.len();
+        let weights = |call: usize| {
+            let (network, offset) = env.calls[call];
+            let network = &env.networks[network];
+            (network, &at.theta[offset..offset + network.weights()])
+        };
+        for (i, instruction) in self.instructions.iter().enumerate() {
+            let value = match *instruction {
+                Instruction::Time => at.time,
+                Instruction::State(i) => at.state[i],
+                Instruction::Input(i) => at.input[i],
+                Instruction::Theta(i) => at.theta[i],
+                Instruction::Unary(op, a) => op.evaluate(slots[a]),
+                Instruction::Binary(op, a, b) => op.evaluate(slots[a], slots[b]),
+                Instruction::Powi(a, 2) => slots[a] * slots[a],
+                Instruction::Powi(a, n) => slots[a].powi(n),
+                Instruction::Select(c, a, b) => slots[if slots[c] != 0.0 { a } else { b }],
+                Instruction::Lookup(t, a) => env.curves[t].evaluate(slots[a]).0,
+                Instruction::LookupSlope(t, a) => env.curves[t].evaluate(slots[a]).1,
+                Instruction::Evaluate(c, k) => {
+                    let (network, weights) = weights(c);
+                    for (j, &slot) in self.arguments[c].iter().enumerate() {
+                        network.set_argument(&mut traces[c], j, slots[slot]);
+                    }
+                    network.evaluate(weights, &mut traces[c]);
+                    traces[c].output[k]
+                }
+                Instruction::Output(c, k) => traces[c].output[k],
+                Instruction::Differentiate(c, k, j) => {
+                    let (network, weights) = weights(c);
+                    network.differentiate(weights, &mut traces[c]);
+                    traces[c].jacobian[k * network.arguments + j]
+                }
+                Instruction::Slope(c, k, j) => {
+                    traces[c].jacobian[k * env.networks[env.calls[c].0].arguments + j]
+                }
+            };
+            slots[base + i] = value;
+        }
+        for &c in &self.differentiate {
+            let (network, weights) = weights(c);
+            network.differentiate(weights, &mut traces[c]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_hold_their_ends_or_repeat() {
+        let mut curve = Curve { x: vec![1.0, 2.0, 4.0], y: vec![10.0, 20.0, 0.0], period: None };
+        assert_eq!(curve.evaluate(0.0), (10.0, 0.0));
+        assert_eq!(curve.evaluate(1.5), (15.0, 10.0));
+        assert_eq!(curve.evaluate(3.0), (10.0, -10.0));
+        assert_eq!(curve.evaluate(9.0), (0.0, 0.0));
+        curve.period = Some(5.0); // from 4 on back up to 10 at 6, which is 1 again
+        assert_eq!(curve.evaluate(5.0), (5.0, 5.0));
+        assert_eq!(curve.evaluate(6.5), (15.0, 10.0));
+        assert_eq!(curve.evaluate(-3.5), (15.0, 10.0));
+    }
+}

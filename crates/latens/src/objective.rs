@@ -1,0 +1,99 @@
+//! The one objective that every solver minimises.
+//!
+//!     L = ½ Σ ‖x_i − f_o(x_{i−1}, θ_{i−1})‖²_{Q_x⁻¹}      physics
+//!       + ½ Σ ‖y_i − h(x_i)‖²_{R_y⁻¹}                      data
+//!       + ½ Σ ‖θ_i − θ_{i−1}‖²_{Q_θ⁻¹}                     drift of θ
+//!       + ½ ‖x_0 − x̄_0‖²_{P_x0⁻¹} + ½ ‖θ_0 − θ̄‖²_{P_θ0⁻¹}   priors
+//!
+//! All covariances are diagonal. A missing measurement drops its own component at that sample
+//! and nothing else.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Point;
+use crate::record::Record;
+use crate::step::{Scratch, Stepper};
+
+/// Variances of the state part of the objective.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Q_x per sample, one for each state.
+    pub process: Vec<f64>,
+    /// R_y, one for each channel.
+    pub measurement: Vec<f64>,
+    /// x̄_0 and P_x0, one for each state.
+    pub start_mean: Vec<f64>,
+    pub start: Vec<f64>,
+}
+
+/// The terms of the objective.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub physics: f64,
+    pub data: f64,
+    pub drift: f64,
+    pub start: f64,
+    pub prior: f64,
+}
+
+impl Cost {
+    /// L.
+    pub fn total(&self) -> f64 {
+        self.physics + self.data + self.drift + self.start + self.prior
+    }
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.physics += other.physics;
+        self.data += other.data;
+        self.drift += other.drift;
+        self.start += other.start;
+        self.prior += other.prior;
+    }
+}
+
+/// ½ Σ d²/v.
+pub fn half_square(difference: impl Iterator<Item = f64>, variance: &[f64]) -> f64 {
+    difference.zip(variance).map(|(d, v)| 0.5 * d * d / v).sum()
+}
+
+/// The data term of one sample: ½ Σ (y − h)²/R over the channels that were measured.
+pub fn data_term(measured: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
+    let residuals = measured.iter().zip(predicted);
+    residuals
+        .zip(variance)
+        .filter(|((y, _), _)| !y.is_nan())
+        .map(|((y, h), v)| 0.5 * (y - h) * (y - h) / v)
+        .sum()
+}
+
+/// The terms of a trajectory (row-major, one state per sample) for a fixed θ.
+pub fn trajectory_cost(
+    stepper: &Stepper,
+    scratch: &mut Scratch,
+    record: &Record,
+    theta: &[f64],
+    states: &[f64],
+    noise: &Noise,
+) -> Cost {
+    let n = stepper.system().states();
+    let mut cost = Cost::default();
+    let (mut next, mut h) = (vec![0.0; n], vec![0.0; stepper.system().measurements()]);
+    for (i, state) in states.chunks_exact(n).enumerate() {
+        let at = Point { time: record.time[i], state, input: record.input(i), theta };
+        stepper.system().measure(&mut scratch.system, at, &mut h);
+        cost.data += data_term(record.output(i), &h, &noise.measurement);
+        if i == 0 {
+            let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
+            cost.start = half_square(from_mean, &noise.start);
+        } else {
+            let defect = state.iter().zip(&next).map(|(x, f)| x - f);
+            cost.physics += half_square(defect, &noise.process);
+        }
+        if (i + 1) * n < states.len() {
+            stepper.advance(scratch, at, &mut next);
+        }
+    }
+    cost
+}

@@ -1,0 +1,284 @@
+//! Everything that can be wrong with a record, in words that say where and what to do next.
+
+use std::fmt;
+use std::io;
+
+/// A place among the rows: a physical line where the source is text, else a sample.
+/// Both count from 1, as editors and MATLAB do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Line of a text file, counting blank lines and comments.
+    Line(usize),
+    /// Sample of a MATLAB file or of a table that never was a file.
+    Sample(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(n) => write!(f, "line {n}"),
+            Self::Sample(n) => write!(f, "sample {n}"),
+        }
+    }
+}
+
+/// One value of a table, as an error names it: file, line and column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The file the table came from.
+    pub file: String,
+    /// Line or sample.
+    pub place: Place,
+    /// Number of the column, from 1.
+    pub column: usize,
+    /// Name of the column.
+    pub name: String,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            place,
+            column,
+            name,
+        } = self;
+        match place {
+            Place::Line(_) => write!(f, "{file}: {place}, column {column} ({name})"),
+            // The order of variables in a MATLAB file means nothing to its owner.
+            Place::Sample(_) => write!(f, "{file}: {place} of {name}"),
+        }
+    }
+}
+
+/// A column that the model needs and the file lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The model's name for it.
+    pub name: String,
+    /// `input` or `measurement`.
+    pub role: &'static str,
+    /// The column of the file that may be meant.
+    pub suggestion: Option<String>,
+}
+
+/// What can be wrong with a record or the file it is read from.
+// The fields are the numbers and names of the message.
+#[allow(missing_docs)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {file}: {source}")]
+    Read { file: String, source: io::Error },
+    /// The file cannot be written; what stood there before is untouched.
+    #[error("cannot write {file}: {source}")]
+    Write { file: String, source: io::Error },
+    /// No reader for this extension.
+    #[error(
+        "{file}: cannot read files of this kind; supported are .csv, .tsv and .txt (text with a header line) and .mat (MATLAB, up to -v7)"
+    )]
+    Unsupported { file: String },
+
+    /// Bytes that are no text.
+    #[error("{file}: line {line} is not UTF-8 text; save the file with UTF-8 encoding")]
+    NotUtf8 { file: String, line: usize },
+    /// Nothing but blank lines and comments.
+    #[error("{file} is empty; the first line must name the columns")]
+    NoHeader { file: String },
+    /// Numbers where the names should be.
+    #[error(
+        "{file}: line {line} holds numbers where the names of the columns should be; add a header line such as t,u,y (a line that starts with # is a comment, not a header)"
+    )]
+    HeaderOfNumbers { file: String, line: usize },
+    /// A column without a name.
+    #[error(
+        "{file}: line {line}, column {column}: the header has no name for this column; name it or remove the column"
+    )]
+    EmptyName {
+        file: String,
+        line: usize,
+        column: usize,
+    },
+    /// Two columns with one name.
+    #[error("{at}: columns {first} and {second} are both named '{name}'; rename one")]
+    DuplicateName {
+        at: String,
+        name: String,
+        first: usize,
+        second: usize,
+    },
+    /// A row with more or fewer cells than the header.
+    #[error(
+        "{file}: line {line} has {cells} cells, the header has {header}; leave a cell empty where a value is missing"
+    )]
+    Ragged {
+        file: String,
+        line: usize,
+        cells: usize,
+        header: usize,
+    },
+    /// A quoted cell that does not end.
+    #[error("{file}: line {line}: a quoted cell is not closed, or text follows its closing quote")]
+    Quote { file: String, line: usize },
+    /// A header and nothing below it.
+    #[error("{file} has no data rows below its header")]
+    NoRows { file: String },
+    /// Text where a number is needed.
+    #[error("{at}: '{text}' is not a number; {}", number_hint(.text))]
+    NotANumber { at: Cell, text: String },
+    /// An infinite value in a column that the model uses.
+    #[error("{at}: the value is infinite; leave the cell empty (NaN) if it was not measured")]
+    Infinite { at: Cell },
+
+    /// Saved with `-v7.3`.
+    #[error(
+        "{file} is a MATLAB 7.3 (HDF5) file, which cannot be read; in MATLAB: save('name.mat', …, '-v7')"
+    )]
+    Mat73 { file: String },
+    /// Damaged, or no MATLAB file at all.
+    #[error("{file} is no readable MATLAB file: {what}; save it again with -v7")]
+    NotMat { file: String, what: String },
+    /// A MATLAB file without signals.
+    #[error(
+        "{file} has no real numeric vector or matrix; it holds: {has}. Save the signals as plain variables, e.g. u = data.u; save('name.mat', 'u', …, '-v7')"
+    )]
+    MatWithoutSignals { file: String, has: String },
+
+    /// A mapping that is not `name=column`.
+    #[error(
+        "'{text}' is not a mapping; write name=column, the model's name first, e.g. V=voltage_mV"
+    )]
+    MappingSyntax { text: String },
+    /// The same name mapped twice.
+    #[error("'{name}' is mapped twice, to '{first}' and to '{second}'; keep one")]
+    MappedTwice {
+        name: String,
+        first: String,
+        second: String,
+    },
+    /// A mapping for a name that the model does not have.
+    #[error("the mapping {name}={column} names nothing in the model{}; the model's names are: {}", did_you_mean(.suggestion), .known.join(", "))]
+    MappingUnknownName {
+        name: String,
+        column: String,
+        suggestion: Option<String>,
+        known: Vec<String>,
+    },
+    /// A mapping to a column that the file does not have.
+    #[error("the mapping {name}={column} names a column that {file} does not have{}; it has: {}", did_you_mean(.suggestion), .columns.join(", "))]
+    MappingUnknownColumn {
+        file: String,
+        name: String,
+        column: String,
+        suggestion: Option<String>,
+        columns: Vec<String>,
+    },
+    /// Columns that the model needs and the file lacks, all of them.
+    #[error("{}", missing_columns(.file, .missing, .columns))]
+    MissingColumns {
+        file: String,
+        missing: Vec<Missing>,
+        columns: Vec<String>,
+    },
+    /// Columns of different length, which only MATLAB files can have.
+    #[error(
+        "{file}: {first} has {first_len} values and {second} has {second_len}; the signals of one record must have the same length"
+    )]
+    Lengths {
+        file: String,
+        first: String,
+        first_len: usize,
+        second: String,
+        second_len: usize,
+    },
+    /// Fewer than two samples.
+    #[error("{file} has {samples} sample(s); a record needs at least 2")]
+    TooShort { file: String, samples: usize },
+
+    /// Neither times nor a step.
+    #[error(
+        "{file} has no time column (t or time) and no step is known; name the column with --map t=<column> or give the step with --step"
+    )]
+    NoTime { file: String },
+    /// A step that is no step.
+    #[error("a step of {step} makes no sense; give a positive number")]
+    BadStep { step: f64 },
+    /// A step given beside a time column that contradicts it.
+    #[error(
+        "{file}: the step given is {given}, but the time column '{column}' has a step of {found}; drop --step, or ignore the column with --map t="
+    )]
+    StepConflict {
+        file: String,
+        given: f64,
+        column: String,
+        found: f64,
+    },
+    /// A sample without a time.
+    #[error(
+        "{at}: the time is missing; every sample needs one, or ignore the column with --map t= and give --step"
+    )]
+    TimeMissing { at: Cell },
+    /// A time that does not follow the one before it.
+    #[error("{at}: time {value} follows {previous}; times must increase from sample to sample")]
+    TimeOrder { at: Cell, previous: f64, value: f64 },
+    /// A gap between samples that is not the record's step.
+    #[error("{file}: irregular time stamps: {place}: gap of {} where the record's step is {}; resample the record, or, where only the stamps are rough, ignore them with --map t= and --step {}", short(*.gap), short(*.step), short(*.step))]
+    Irregular {
+        file: String,
+        place: Place,
+        gap: f64,
+        step: f64,
+    },
+    /// An input that is not known at some sample.
+    #[error(
+        "{at}: the input is missing; an input must be known at every sample: fill the gap or cut the record there"
+    )]
+    InputMissing { at: Cell },
+    /// A measurement that was never taken.
+    #[error(
+        "{file}: measurement {name} has no value in the whole file (column '{column}'); map it to another column or remove it from the model"
+    )]
+    MeasurementEmpty {
+        file: String,
+        name: String,
+        column: String,
+    },
+}
+
+fn number_hint(text: &str) -> &'static str {
+    if text.replace(',', ".").parse::<f64>().is_ok() {
+        "write a decimal point, not a comma"
+    } else {
+        "leave the cell empty where there is no value"
+    }
+}
+
+fn did_you_mean(suggestion: &Option<String>) -> String {
+    match suggestion {
+        Some(name) => format!(" (did you mean {name}?)"),
+        None => String::new(),
+    }
+}
+
+fn missing_columns(file: &str, missing: &[Missing], columns: &[String]) -> String {
+    let wanted: Vec<_> = missing
+        .iter()
+        .map(|m| format!("{} {}{}", m.role, m.name, did_you_mean(&m.suggestion)))
+        .collect();
+    let example = missing.iter().map(|m| match &m.suggestion {
+        Some(column) => format!(" --map {}={column}", m.name),
+        None => format!(" --map {}=<column>", m.name),
+    });
+    format!(
+        "{file} has no column for {}; it has: {}. Say which column is meant:{}",
+        wanted.join(", "),
+        columns.join(", "),
+        example.collect::<String>()
+    )
+}
+
+/// Six digits are enough to recognise a step; all seventeen hide it.
+fn short(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}

@@ -1,0 +1,364 @@
+//! What a model asks of a table, and the record that answers it.
+
+use std::path::Path;
+
+use super::error::{Missing, RecordError};
+use super::mapping::Mapping;
+use crate::suggest::suggest;
+use super::sampling::{check_sampling, time_column, times};
+use super::{Record, Table};
+
+/// What a model asks of a table.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Names of the inputs.
+    pub inputs: Vec<String>,
+    /// Names of the measurements.
+    pub measurements: Vec<String>,
+    /// Names of the states, whose truth a column `truth_<state>` may hold.
+    pub states: Vec<String>,
+    /// The model's step, used where the file has no time column.
+    pub time_step: Option<f64>,
+}
+
+impl Layout {
+    fn truth_names(&self) -> impl Iterator<Item = String> {
+        self.states.iter().map(|state| format!("truth_{state}"))
+    }
+}
+
+impl Record {
+    /// Takes from a table what the model asks for.
+    ///
+    /// The time is the column mapped to `t`, else `t` or `time` in any case; without one, samples
+    /// are at multiples of `step`, else of the model's step. A `step` given beside a time column
+    /// must agree with it. Whether the record's step is the model's is not checked here.
+    ///
+    /// # Errors
+    /// The mapping or the table does not have what is asked for, or its values do not make a
+    /// record: see [`RecordError`]. Text or infinity in a column that is not used is no fault.
+    pub fn from_table(
+        table: &Table,
+        layout: &Layout,
+        mapping: &Mapping,
+        step: Option<f64>,
+    ) -> Result<Self, RecordError> {
+        check_mapping(table, layout, mapping)?;
+        let (inputs, measurements) = required(table, layout, mapping)?;
+        let find = |name: &str| table.find(mapping.get(name).unwrap_or(name));
+        let states: Vec<_> = layout.truth_names().map(|name| find(&name)).collect();
+        let used = || {
+            inputs
+                .iter()
+                .chain(&measurements)
+                .chain(states.iter().flatten())
+        };
+        let clock = match mapping.get("t") {
+            Some("") => None,
+            Some(column) => table.find(column),
+            None => time_column(table, |k| used().any(|&u| u == k)),
+        };
+        let n = common_length(table, clock.iter().chain(used()))?;
+
+        let time = match (clock, step.or(layout.time_step)) {
+            (Some(column), _) => times(table, column)?.to_vec(),
+            (None, Some(step)) if step > 0.0 && step.is_finite() => {
+                (0..n).map(|k| k as f64 * step).collect()
+            }
+            (None, Some(step)) => return Err(RecordError::BadStep { step }),
+            (None, None) => {
+                return Err(RecordError::NoTime {
+                    file: table.source.clone(),
+                });
+            }
+        };
+        for &column in &inputs {
+            if let Some(row) = finite(table, column)?.iter().position(|v| v.is_nan()) {
+                return Err(RecordError::InputMissing {
+                    at: table.cell(column, row),
+                });
+            }
+        }
+        for (&column, name) in measurements.iter().zip(&layout.measurements) {
+            if finite(table, column)?.iter().all(|v| v.is_nan()) {
+                return Err(RecordError::MeasurementEmpty {
+                    file: table.source.clone(),
+                    name: name.clone(),
+                    column: table.columns()[column].name.clone(),
+                });
+            }
+        }
+        for &column in states.iter().flatten() {
+            finite(table, column)?;
+        }
+
+        let some = |columns: &[usize]| columns.iter().copied().map(Some).collect::<Vec<_>>();
+        let known = states.iter().any(Option::is_some);
+        let record = Self {
+            name: Path::new(&table.source)
+                .file_stem()
+                .map_or(table.source.clone(), |s| s.to_string_lossy().into_owned()),
+            time,
+            inputs: rows(table, n, &some(&inputs))?,
+            outputs: rows(table, n, &some(&measurements))?,
+            truth: known.then(|| rows(table, n, &states)).transpose()?,
+            d_u: inputs.len(),
+            d_y: measurements.len(),
+            d_x: states.len(),
+        };
+        check_sampling(&record, table, clock, step)?;
+        Ok(record)
+    }
+}
+
+fn check_mapping(table: &Table, layout: &Layout, mapping: &Mapping) -> Result<(), RecordError> {
+    let mut known = vec!["t".to_owned()];
+    known.extend(layout.inputs.iter().chain(&layout.measurements).cloned());
+    known.extend(layout.truth_names());
+    for (name, column) in mapping.pairs() {
+        if !known.contains(name) {
+            // A state that is not measured is only ever given as truth.
+            let truth = format!("truth_{name}");
+            let suggestion = match known.contains(&truth) {
+                true => Some(truth),
+                false => suggest(name, known.iter().map(String::as_str)),
+            };
+            return Err(RecordError::MappingUnknownName {
+                name: name.clone(),
+                column: column.clone(),
+                suggestion,
+                known,
+            });
+        }
+        if table.find(column).is_none() && !column.is_empty() {
+            return Err(RecordError::MappingUnknownColumn {
+                file: table.source.clone(),
+                name: name.clone(),
+                column: column.clone(),
+                suggestion: suggest(column, table.names()),
+                columns: table.names().map(str::to_owned).collect(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The columns of the inputs and of the measurements, or all that are missing at once.
+fn required(
+    table: &Table,
+    layout: &Layout,
+    mapping: &Mapping,
+) -> Result<(Vec<usize>, Vec<usize>), RecordError> {
+    let mut missing = Vec::new();
+    let mut find = |names: &[String], role| -> Vec<usize> {
+        let mut found = Vec::new();
+        for name in names {
+            match table.find(mapping.get(name).unwrap_or(name)) {
+                Some(column) => found.push(column),
+                None => missing.push(Missing {
+                    name: name.clone(),
+                    role,
+                    suggestion: suggest(name, table.names()),
+                }),
+            }
+        }
+        found
+    };
+    let columns = (
+        find(&layout.inputs, "input"),
+        find(&layout.measurements, "measurement"),
+    );
+    if missing.is_empty() {
+        return Ok(columns);
+    }
+    Err(RecordError::MissingColumns {
+        file: table.source.clone(),
+        missing,
+        columns: table.names().map(str::to_owned).collect(),
+    })
+}
+
+fn common_length<'a>(
+    table: &Table,
+    mut columns: impl Iterator<Item = &'a usize>,
+) -> Result<usize, RecordError> {
+    let file = table.source.clone();
+    let Some(first) = columns.next().map(|&k| &table.columns()[k]) else {
+        return Err(RecordError::TooShort { file, samples: 0 });
+    };
+    let samples = first.len();
+    let other = columns
+        .map(|&k| &table.columns()[k])
+        .find(|c| c.len() != samples);
+    match other {
+        Some(second) => Err(RecordError::Lengths {
+            file,
+            first: first.name.clone(),
+            first_len: samples,
+            second: second.name.clone(),
+            second_len: second.len(),
+        }),
+        None if samples < 2 => Err(RecordError::TooShort { file, samples }),
+        None => Ok(samples),
+    }
+}
+
+/// The values of a column, none of them infinite.
+pub(super) fn finite(table: &Table, column: usize) -> Result<&[f64], RecordError> {
+    let values = table.values(column)?;
+    match values.iter().position(|v| v.is_infinite()) {
+        Some(row) => Err(RecordError::Infinite {
+            at: table.cell(column, row),
+        }),
+        None => Ok(values),
+    }
+}
+
+/// Columns side by side, row by row; NaN for a column that is not there.
+fn rows(table: &Table, n: usize, columns: &[Option<usize>]) -> Result<Vec<f64>, RecordError> {
+    let width = columns.len();
+    let mut matrix = vec![f64::NAN; n * width];
+    for (k, column) in columns.iter().enumerate() {
+        let Some(column) = *column else { continue };
+        for (row, value) in table.values(column)?.iter().enumerate() {
+            matrix[row * width + k] = *value;
+        }
+    }
+    Ok(matrix)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::record::Column;
+    use crate::record::csv::parse;
+    use crate::record::testing::names;
+    use proptest::prelude::*;
+
+    /// A model with input `I`, measurement `V` and states `V` and `h`.
+    pub fn read(text: &str, map: &[&str], step: Option<f64>) -> Result<Record, RecordError> {
+        from(&parse("runs/a.csv", text.as_bytes())?, map, step)
+    }
+
+    fn from(table: &Table, map: &[&str], step: Option<f64>) -> Result<Record, RecordError> {
+        let (inputs, measurements, states) = (names("I"), names("V"), names("V h"));
+        let layout = Layout {
+            inputs,
+            measurements,
+            states,
+            time_step: None,
+        };
+        Record::from_table(table, &layout, &Mapping::parse(map)?, step)
+    }
+
+    pub fn error(text: &str, map: &[&str], step: Option<f64>) -> String {
+        read(text, map, step).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn takes_what_the_model_asks_for() {
+        let text = "Time,note,V,I,truth_h\n0,a,-65,10,0.5\n0.1,b,,11,\n0.2,c,-64,12,0.7\n";
+        let record = read(text, &[], None).unwrap();
+        assert_eq!(record.name, "a");
+        assert_eq!(record.time, [0.0, 0.1, 0.2]);
+        assert_eq!(record.inputs, [10.0, 11.0, 12.0]);
+        assert_eq!(record.output(0), [-65.0]);
+        assert!(record.output(1)[0].is_nan());
+        assert!(record.truth(0).unwrap()[0].is_nan());
+        assert_eq!(record.truth(2).unwrap()[1], 0.7);
+        assert_eq!((record.d_u, record.d_y, record.d_x), (1, 1, 2));
+        assert!(
+            read("t,V,I\n0,1,1\n1,1,1\n", &[], None)
+                .unwrap()
+                .truth
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn faults_of_values_name_line_and_column() {
+        let top = "# log\nt,I,V\n0,1,2\n\n";
+        let message = error(&format!("{top}1,,2\n"), &[], None);
+        assert!(message.starts_with("runs/a.csv: line 5, column 2 (I): the input is missing"));
+        let message = error(&format!("{top}1,1,-inf\n"), &[], None);
+        assert!(message.starts_with("runs/a.csv: line 5, column 3 (V): the value is infinite"));
+        let message = error(&format!("{top}1,1,high\n"), &[], None);
+        assert!(message.starts_with("runs/a.csv: line 5, column 3 (V): 'high' is not a number"));
+        let message = error("t,I,V\n0,1,\n1,1,NA\n", &[], None);
+        assert!(message.starts_with("runs/a.csv: measurement V has no value in the whole file"));
+    }
+
+    #[test]
+    fn a_table_without_lines_counts_samples() {
+        let column = |name, values: &[f64]| Column::new(name, values.to_vec());
+        let v = column("V", &[1.0, 2.0, 3.0]);
+        let table = Table::new("a.mat", vec![column("I", &[1.0, f64::NAN, 2.0]), v.clone()]);
+        let message = from(&table.unwrap(), &[], Some(1.0))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.starts_with("a.mat: sample 2 of I: the input is missing"),
+            "{message}"
+        );
+        let table = Table::new(
+            "a.mat",
+            vec![column("I", &[1.0, 2.0]), v, column("x", &[0.0])],
+        );
+        assert_eq!(
+            from(&table.unwrap(), &[], Some(1.0))
+                .unwrap_err()
+                .to_string(),
+            "a.mat: I has 2 values and V has 3; the signals of one record must have the same length"
+        );
+    }
+
+    #[test]
+    fn all_missing_columns_are_listed_with_what_may_be_meant() {
+        assert_eq!(
+            error("t,I_inj,voltage\n0,1,2\n", &[], None),
+            "runs/a.csv has no column for input I (did you mean I_inj?), measurement V; it has: t, I_inj, voltage. Say which column is meant: --map I=I_inj --map V=<column>"
+        );
+    }
+
+    #[test]
+    fn a_mapping_must_fit_the_model_and_the_file() {
+        let text = "t,I,V,gate\n0,1,2,3\n1,1,2,3\n";
+        assert_eq!(
+            error(text, &["h=gate"], None),
+            "the mapping h=gate names nothing in the model (did you mean truth_h?); the model's names are: t, I, V, truth_V, truth_h"
+        );
+        assert_eq!(
+            error(text, &["truth_h=gaet"], None),
+            "the mapping truth_h=gaet names a column that runs/a.csv does not have (did you mean gate?); it has: t, I, V, gate"
+        );
+        assert_eq!(
+            read(text, &["truth_h=gate"], None)
+                .unwrap()
+                .truth(0)
+                .unwrap()[1],
+            3.0
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn the_order_of_columns_does_not_matter(
+            rows in prop::collection::vec((-1e3..1e3, -1e3..1e3, -1.0..1.0), 2..20),
+            order in Just([0, 1, 2, 3, 4]).prop_shuffle(),
+        ) {
+            let of = |f: fn(&(f64, f64, f64)) -> f64| rows.iter().map(f).collect::<Vec<_>>();
+            let columns = [
+                Column::new("t", (0..rows.len()).map(|k| k as f64).collect()),
+                Column::new("I", of(|r| r.0)),
+                Column::new("V", of(|r| r.1)),
+                Column::new("truth_V", of(|r| r.1)),
+                Column::new("truth_h", of(|r| r.2)),
+            ];
+            let shuffled = order.map(|k| columns[k].clone()).to_vec();
+            let [plain, shuffled] = [columns.to_vec(), shuffled]
+                .map(|columns| from(&Table::new("a", columns).unwrap(), &[], None).unwrap());
+            prop_assert_eq!(plain, shuffled);
+        }
+    }
+}

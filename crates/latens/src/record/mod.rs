@@ -1,0 +1,294 @@
+//! Records: what was measured, brought to the terms of a model.
+//!
+//! A file is read into a [`Table`] of named columns, whatever its kind. A model states in a
+//! [`Layout`] which names it needs, a [`Mapping`] says which columns they have in this file, and
+//! [`Record::from_table`] puts the two together and checks what a solver takes for granted:
+//! times that increase by one step, inputs that are always known, measurements that exist.
+
+mod atomic;
+mod csv;
+mod error;
+mod layout;
+mod mapping;
+mod mat;
+mod sampling;
+mod table;
+
+pub use atomic::write_atomic;
+pub use csv::{write as write_csv_to, write_csv};
+pub use error::{Cell, Missing, Place, RecordError};
+pub use layout::Layout;
+pub use mapping::Mapping;
+pub use table::{Column, Table};
+
+/// One experiment on the model's terms.
+///
+/// The matrices are row-major with one row per sample, so that a step of a filter reads
+/// neighbouring memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// What to call it: the name of the file without folder and extension.
+    pub name: String,
+    /// Time of each sample, strictly increasing.
+    pub time: Vec<f64>,
+    /// Inputs, N × d_u, always known.
+    pub inputs: Vec<f64>,
+    /// Measurements, N × d_y, NaN where none was taken.
+    pub outputs: Vec<f64>,
+    /// True states, N × d_x, NaN where unknown; for scoring, never for learning.
+    pub truth: Option<Vec<f64>>,
+    /// Number of inputs.
+    pub d_u: usize,
+    /// Number of measurements.
+    pub d_y: usize,
+    /// Number of states.
+    pub d_x: usize,
+}
+
+/// A gap between two samples that is not the record's step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Irregularity {
+    /// The later of the two samples, from 0.
+    pub sample: usize,
+    /// Time since the sample before it.
+    pub gap: f64,
+    /// The median gap of the record.
+    pub step: f64,
+}
+
+impl Record {
+    /// How far a gap may be from the step, as a part of the step: clocks jitter and files round.
+    pub const STEP_TOLERANCE: f64 = 1e-3;
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+
+    /// Inputs at sample `k`.
+    pub fn input(&self, k: usize) -> &[f64] {
+        &self.inputs[k * self.d_u..(k + 1) * self.d_u]
+    }
+
+    /// Measurements at sample `k`, NaN where none was taken.
+    pub fn output(&self, k: usize) -> &[f64] {
+        &self.outputs[k * self.d_y..(k + 1) * self.d_y]
+    }
+
+    /// True states at sample `k`, NaN where unknown.
+    pub fn truth(&self, k: usize) -> Option<&[f64]> {
+        let truth = self.truth.as_ref()?;
+        Some(&truth[k * self.d_x..(k + 1) * self.d_x])
+    }
+
+    /// The step of a uniform record: its duration over its number of steps, in which the jitter
+    /// of single stamps cancels. NaN for fewer than two samples.
+    pub fn step(&self) -> f64 {
+        match self.time.as_slice() {
+            [first, .., last] => (last - first) / (self.len() - 1) as f64,
+            _ => f64::NAN,
+        }
+    }
+
+    /// Whether every gap is the step, within [`Self::STEP_TOLERANCE`].
+    pub fn is_uniform(&self) -> bool {
+        self.irregularity().is_none()
+    }
+
+    /// The first gap that is not the step.
+    ///
+    /// Measured against the median gap: one lost sample moves the mean, and every gap would look
+    /// wrong.
+    pub fn irregularity(&self) -> Option<Irregularity> {
+        let gaps: Vec<f64> = self.time.windows(2).map(|t| t[1] - t[0]).collect();
+        if gaps.is_empty() {
+            return None;
+        }
+        let middle = gaps.len() / 2;
+        let step = *gaps
+            .clone()
+            .select_nth_unstable_by(middle, f64::total_cmp)
+            .1;
+        let sample = 1 + gaps
+            .iter()
+            .position(|gap| (gap - step).abs() > Self::STEP_TOLERANCE * step)?;
+        let gap = gaps[sample - 1];
+        Some(Irregularity { sample, gap, step })
+    }
+
+    /// The record as a table that [`Record::from_table`] reads back without a mapping: `t`, the
+    /// inputs, the measurements, and `truth_<state>` for every state where the truth is known.
+    ///
+    /// # Errors
+    /// [`RecordError::DuplicateName`] where a name serves as both input and measurement.
+    ///
+    /// # Panics
+    /// If the layout has other dimensions than the record.
+    pub fn to_table(&self, layout: &Layout) -> Result<Table, RecordError> {
+        let of = |matrix: &[f64], width: usize, k: usize| -> Vec<f64> {
+            matrix.chunks_exact(width).map(|row| row[k]).collect()
+        };
+        assert_eq!(
+            [self.d_u, self.d_y, self.d_x],
+            [&layout.inputs, &layout.measurements, &layout.states].map(Vec::len)
+        );
+        let mut columns = vec![Column::new("t", self.time.clone())];
+        for (k, name) in layout.inputs.iter().enumerate() {
+            columns.push(Column::new(name, of(&self.inputs, self.d_u, k)));
+        }
+        for (k, name) in layout.measurements.iter().enumerate() {
+            columns.push(Column::new(name, of(&self.outputs, self.d_y, k)));
+        }
+        if let Some(truth) = &self.truth {
+            for (k, name) in layout.states.iter().enumerate() {
+                let values = of(truth, self.d_x, k);
+                if values.iter().any(|v| !v.is_nan()) {
+                    columns.push(Column::new(format!("truth_{name}"), values));
+                }
+            }
+        }
+        Table::new(&self.name, columns)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::path::{Path, PathBuf};
+
+    /// A file of `shared/datasets` beside the project, or of `LATENS_DATASETS`; says so if absent.
+    pub fn dataset(name: &str) -> Option<PathBuf> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = here.ancestors().map(|a| a.join("shared/datasets"));
+        let folder = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
+        let path = folder.into_iter().chain(folders).map(|f| f.join(name));
+        let found = path.into_iter().find(|p| p.is_file());
+        if found.is_none() {
+            println!("skipped: no data set {name}; set LATENS_DATASETS to its folder");
+        }
+        found
+    }
+
+    pub fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{dataset, names};
+    use super::*;
+
+    fn times(time: &[f64]) -> Record {
+        Record {
+            name: "r".into(),
+            time: time.to_vec(),
+            inputs: vec![],
+            outputs: vec![],
+            truth: None,
+            d_u: 0,
+            d_y: 0,
+            d_x: 0,
+        }
+    }
+
+    #[test]
+    fn one_lost_sample_is_found_against_the_median_step() {
+        let mut time: Vec<f64> = (0..100).map(|k| 0.01 * f64::from(k)).collect();
+        assert!(times(&time).is_uniform());
+        assert!((times(&time).step() - 0.01).abs() < 1e-15);
+        time.remove(40);
+        let found = times(&time).irregularity().unwrap();
+        assert_eq!(found.sample, 40);
+        assert!((found.gap - 0.02).abs() < 1e-12 && (found.step - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn jitter_within_the_tolerance_is_uniform() {
+        let jitter = |part: f64| {
+            let t = (0..100).map(|k| f64::from(k) + if k % 7 == 3 { part } else { 0.0 });
+            times(&t.collect::<Vec<_>>())
+        };
+        assert!(jitter(0.9e-3).is_uniform());
+        assert!(!jitter(1.1e-3).is_uniform());
+        assert!(times(&[1.0]).is_uniform() && times(&[1.0]).step().is_nan());
+    }
+
+    /// The size of the Hodgkin–Huxley record, with a measurement at every tenth sample.
+    #[test]
+    fn a_record_survives_the_way_through_a_file() {
+        let n = 20_000;
+        let time: Vec<f64> = (0..n).map(|k| f64::from(k) * 0.01).collect();
+        let voltage = |t: &f64| -65.0 + 40.0 * (0.3 * t).sin();
+        let outputs = time.iter().enumerate().map(|(k, t)| match k % 10 {
+            0 => voltage(t),
+            _ => f64::NAN,
+        });
+        let record = Record {
+            name: "neuron".into(),
+            inputs: time.iter().map(|t| 10.0 * t.cos()).collect(),
+            outputs: outputs.collect(),
+            // n, m and h are known, V is not.
+            truth: Some(
+                time.iter()
+                    .flat_map(|t| [f64::NAN, t.sin(), t.cos(), t.tanh()])
+                    .collect(),
+            ),
+            time,
+            d_u: 1,
+            d_y: 1,
+            d_x: 4,
+        };
+        let (inputs, measurements, states) = (names("I"), names("V"), names("V n m h"));
+        let layout = Layout {
+            inputs,
+            measurements,
+            states,
+            time_step: Some(0.01),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("neuron.csv");
+        let table = record.to_table(&layout).unwrap();
+        assert_eq!(
+            table.names().collect::<Vec<_>>().join(" "),
+            "t I V truth_n truth_m truth_h"
+        );
+        write_csv(&path, &table).unwrap();
+        let table = Table::read(&path).unwrap();
+        let back = Record::from_table(&table, &layout, &Mapping::default(), None).unwrap();
+        let bits = |v: &[f64]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(back.name, "neuron");
+        assert_eq!(bits(&back.time), bits(&record.time));
+        assert_eq!(bits(&back.inputs), bits(&record.inputs));
+        assert_eq!(bits(&back.outputs), bits(&record.outputs));
+        assert_eq!(bits(&back.truth.unwrap()), bits(&record.truth.unwrap()));
+    }
+
+    #[test]
+    fn the_positioning_system_is_read_with_a_mapping() {
+        let Some(path) = dataset("emps/emps_train.csv") else {
+            return;
+        };
+        let (inputs, measurements, states) = (names("u"), names("q"), names("q v"));
+        let layout = Layout {
+            inputs,
+            measurements,
+            states,
+            time_step: None,
+        };
+        let mapping = Mapping::parse(["u=u_vir_V", "q=y_qm_m", "truth_v=v_bw100_mps"]).unwrap();
+        let table = Table::read(path).unwrap();
+        let record = Record::from_table(&table, &layout, &mapping, None).unwrap();
+        assert_eq!((record.name.as_str(), record.len()), ("emps_train", 24_841));
+        assert!((record.step() - 1e-3).abs() < 1e-12);
+        assert_eq!(record.input(1), [2.62483504388]);
+        assert_eq!(record.output(1), [1.43e-05]);
+        let truth = record.truth(1).unwrap();
+        assert!(truth[0].is_nan());
+        assert_eq!(truth[1], 0.0075422855337);
+    }
+}

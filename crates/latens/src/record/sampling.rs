@@ -1,0 +1,138 @@
+//! When the samples were taken.
+
+use super::error::RecordError;
+use super::layout::finite;
+use super::{Record, Table};
+
+/// `t` or `time`, in any case only where the model has no use for the column: a temperature `T`
+/// is no clock.
+pub(super) fn time_column(table: &Table, used: impl Fn(usize) -> bool) -> Option<usize> {
+    let any_case = |wanted: &str| {
+        let mut names = table.names().enumerate();
+        names.find_map(|(k, n)| (n.eq_ignore_ascii_case(wanted) && !used(k)).then_some(k))
+    };
+    let exact = ["t", "time"]
+        .iter()
+        .find_map(|n| table.find(n))
+        .filter(|&k| !used(k));
+    exact.or_else(|| any_case("time")).or_else(|| any_case("t"))
+}
+
+/// The times of the samples, which must be there and increase.
+pub(super) fn times(table: &Table, column: usize) -> Result<&[f64], RecordError> {
+    let time = finite(table, column)?;
+    if let Some(row) = time.iter().position(|t| t.is_nan()) {
+        return Err(RecordError::TimeMissing {
+            at: table.cell(column, row),
+        });
+    }
+    match time.windows(2).position(|t| t[1] <= t[0]) {
+        Some(row) => Err(RecordError::TimeOrder {
+            at: table.cell(column, row + 1),
+            previous: time[row],
+            value: time[row + 1],
+        }),
+        None => Ok(time),
+    }
+}
+
+/// The solvers take one step for all samples; the check stands alone so that it can go when
+/// they no longer do.
+pub(super) fn check_sampling(
+    record: &Record,
+    table: &Table,
+    clock: Option<usize>,
+    step: Option<f64>,
+) -> Result<(), RecordError> {
+    let file = table.source.clone();
+    if let Some(found) = record.irregularity() {
+        return Err(RecordError::Irregular {
+            file,
+            place: table.place(found.sample),
+            gap: found.gap,
+            step: found.step,
+        });
+    }
+    match (clock, step) {
+        (Some(column), Some(given))
+            if (given - record.step()).abs() > Record::STEP_TOLERANCE * record.step() =>
+        {
+            Err(RecordError::StepConflict {
+                file,
+                given,
+                column: table.columns()[column].name.clone(),
+                found: record.step(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::csv::parse;
+    use crate::record::layout::tests::{error, read};
+    use crate::record::testing::names;
+    use crate::record::{Layout, Mapping, Record};
+
+    #[test]
+    fn without_times_the_steps_are_counted() {
+        let text = "I,V\n1,2\n1,3\n1,4\n";
+        assert_eq!(read(text, &[], Some(0.5)).unwrap().time, [0.0, 0.5, 1.0]);
+        assert_eq!(
+            error(text, &[], None),
+            "runs/a.csv has no time column (t or time) and no step is known; name the column with --map t=<column> or give the step with --step"
+        );
+        assert!(error(text, &[], Some(0.0)).starts_with("a step of 0 makes no sense"));
+        let (i, v) = (names("I"), names("V"));
+        let time_step = Some(0.25);
+        let layout = Layout {
+            inputs: i,
+            measurements: v,
+            states: vec![],
+            time_step,
+        };
+        let table = parse("a.csv", text.as_bytes()).unwrap();
+        let of = |step| Record::from_table(&table, &layout, &Mapping::default(), step).unwrap();
+        assert_eq!(of(None).time, [0.0, 0.25, 0.5]);
+        assert_eq!(of(Some(1.0)).time, [0.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn the_time_column_is_found_mapped_or_ignored() {
+        let clock = |text, map: &[&str]| read(text, map, None).unwrap().time;
+        assert_eq!(clock("TIME,I,V\n1,0,0\n2,0,0\n", &[]), [1.0, 2.0]);
+        assert_eq!(clock("Time,t,I,V\n1,3,0,0\n2,4,0,0\n", &[]), [3.0, 4.0]);
+        assert_eq!(clock("t,s,I,V\n1,3,0,0\n2,4,0,0\n", &["t=s"]), [3.0, 4.0]);
+        // A column that the model uses is no clock, whatever its name.
+        let text = "T,I\n20,0\n19,0\n";
+        assert_eq!(read(text, &["V=T"], Some(1.0)).unwrap().time, [0.0, 1.0]);
+        let text = "t,I,V\n0,1,2\n0.1,1,2\n";
+        assert_eq!(read(text, &["t="], Some(2.0)).unwrap().time, [0.0, 2.0]);
+        assert!(read(text, &[], Some(0.1)).is_ok());
+        assert_eq!(
+            error(text, &[], Some(2.0)),
+            "runs/a.csv: the step given is 2, but the time column 't' has a step of 0.1; drop --step, or ignore the column with --map t="
+        );
+    }
+
+    #[test]
+    fn faults_of_time_name_the_line() {
+        assert_eq!(
+            error("I,V,t\n1,2,0\n\n1,2,0.2\n1,2,0.1\n", &[], None),
+            "runs/a.csv: line 5, column 3 (t): time 0.1 follows 0.2; times must increase from sample to sample"
+        );
+        let message = error("t,I,V\n0,1,2\n,1,2\n", &[], None);
+        assert!(message.starts_with("runs/a.csv: line 3, column 1 (t): the time is missing"));
+        let message = error("t,I,V\n0,1,2\ninf,1,2\n", &[], None);
+        assert!(message.starts_with("runs/a.csv: line 3, column 1 (t): the value is infinite"));
+        // Samples from line 2 on; the one of line 41 comes late.
+        let time = (0..60).map(|k| 0.01 * f64::from(k) + if k >= 39 { 0.003 } else { 0.0 });
+        let rows: String = time.map(|t| format!("{t:.3},1,2\n")).collect();
+        assert_eq!(
+            error(&format!("t,I,V\n{rows}"), &[], None),
+            "runs/a.csv: irregular time stamps: line 41: gap of 0.013 where the record's step is 0.01; resample the record, or, where only the stamps are rough, ignore them with --map t= and --step 0.01"
+        );
+        assert!(error("t,I,V\n0,1,2\n", &[], None).contains("has 1 sample(s)"));
+    }
+}

@@ -1,0 +1,222 @@
+//! A plain table of named columns: what a file holds, before a model asks for any of it.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::{Cell, Place, RecordError};
+use super::{csv, mat};
+
+/// One named signal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// The name in the file.
+    pub name: String,
+    /// The values; NaN where the cell is empty or holds text.
+    pub(super) values: Vec<f64>,
+    /// Row and content of the first cell that holds text.
+    ///
+    /// Logs carry columns of dates and labels that no model asks for; the text is a fault only
+    /// when somebody reads the column.
+    pub(super) text: Option<(usize, String)>,
+}
+
+impl Column {
+    /// A column of numbers, NaN where there is no value.
+    pub fn new(name: impl Into<String>, values: Vec<f64>) -> Self {
+        Self {
+            name: name.into(),
+            values,
+            text: None,
+        }
+    }
+
+    /// Number of values. In a MATLAB file it may differ from column to column.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// A table of named columns and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// The file as the user named it; errors begin with it.
+    pub source: String,
+    columns: Vec<Column>,
+    /// Physical line of each row; empty where rows are not lines of a text.
+    lines: Vec<u32>,
+}
+
+impl Table {
+    /// A table from columns in memory. The names must differ.
+    ///
+    /// # Errors
+    /// [`RecordError::DuplicateName`].
+    pub fn new(source: impl Into<String>, columns: Vec<Column>) -> Result<Self, RecordError> {
+        let source = source.into();
+        check_names(&source, columns.iter().map(|c| c.name.as_str()))?;
+        Ok(Self {
+            source,
+            columns,
+            lines: Vec::new(),
+        })
+    }
+
+    /// A table read from text, whose reader has checked the names.
+    pub(super) fn from_text(source: &str, columns: Vec<Column>, lines: Vec<u32>) -> Self {
+        Self {
+            source: source.to_owned(),
+            columns,
+            lines,
+        }
+    }
+
+    /// Reads a file; its extension says how.
+    ///
+    /// # Errors
+    /// The file cannot be read, is of no supported kind, or is not what its extension says.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let extension = path.extension().map(|e| e.to_ascii_lowercase());
+        let parse = match extension.as_ref().and_then(|e| e.to_str()) {
+            Some("csv" | "tsv" | "txt") => csv::parse,
+            Some("mat") => mat::parse,
+            _ => return Err(RecordError::Unsupported { file }),
+        };
+        match fs::read(path) {
+            Ok(bytes) => parse(&file, &bytes),
+            Err(source) => Err(RecordError::Read { file, source }),
+        }
+    }
+
+    /// The columns in the order of the file.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The names of the columns in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|c| c.name.as_str())
+    }
+
+    /// Index of the column with this name, letter for letter.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name == name)
+    }
+
+    /// The values of a column, NaN where there is none.
+    ///
+    /// # Errors
+    /// [`RecordError::NotANumber`] with the first cell of the column that holds text.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn values(&self, column: usize) -> Result<&[f64], RecordError> {
+        match &self.columns[column].text {
+            None => Ok(&self.columns[column].values),
+            Some((row, text)) => Err(RecordError::NotANumber {
+                at: self.cell(column, *row),
+                text: text.clone(),
+            }),
+        }
+    }
+
+    /// Where a row (from 0) stands in the source.
+    pub fn place(&self, row: usize) -> Place {
+        match self.lines.get(row) {
+            Some(&line) => Place::Line(line as usize),
+            None => Place::Sample(row + 1),
+        }
+    }
+
+    /// Names a value in an error.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn cell(&self, column: usize, row: usize) -> Cell {
+        Cell {
+            file: self.source.clone(),
+            place: self.place(row),
+            column: column + 1,
+            name: self.columns[column].name.clone(),
+        }
+    }
+}
+
+/// Two columns of one name would make the choice between them an accident.
+pub(super) fn check_names<'a>(
+    at: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), RecordError> {
+    let mut seen = std::collections::HashMap::new();
+    for (k, name) in names.enumerate() {
+        if let Some(first) = seen.insert(name, k) {
+            return Err(RecordError::DuplicateName {
+                at: at.to_owned(),
+                name: name.to_owned(),
+                first: first + 1,
+                second: k + 1,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_chooses_the_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.csv", "a.CSV", "a.txt", "a.tsv"] {
+            let path = folder.path().join(name);
+            fs::write(&path, "t\tV\n0\t1\n").unwrap();
+            let table = Table::read(&path).unwrap();
+            assert_eq!(table.names().collect::<Vec<_>>(), ["t", "V"]);
+            assert_eq!(table.source, path.display().to_string());
+        }
+        let path = folder.path().join("a.mat");
+        fs::write(&path, "t,V\n0,1\n").unwrap();
+        assert!(matches!(
+            Table::read(&path),
+            Err(RecordError::NotMat { .. })
+        ));
+    }
+
+    #[test]
+    fn an_unknown_kind_lists_what_can_be_read() {
+        let message = Table::read("a.xlsx").unwrap_err().to_string();
+        assert!(message.starts_with("a.xlsx: cannot read files of this kind"));
+        for kind in [".csv", ".tsv", ".txt", ".mat"] {
+            assert!(message.contains(kind), "{message}");
+        }
+        assert!(matches!(
+            Table::read("README"),
+            Err(RecordError::Unsupported { .. })
+        ));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let message = Table::read("no/such.csv").unwrap_err().to_string();
+        assert!(
+            message.starts_with("cannot read no/such.csv: "),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_refused() {
+        let columns = ["a", "b", "a"].map(|n| Column::new(n, vec![0.0])).to_vec();
+        assert_eq!(
+            Table::new("memory", columns).unwrap_err().to_string(),
+            "memory: columns 1 and 3 are both named 'a'; rename one"
+        );
+    }
+}

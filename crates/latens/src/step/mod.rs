@@ -1,0 +1,358 @@
+//! One-step maps x_i = f_o(x_{i−1}, u_{i−1}, θ) with their exact derivatives.
+//!
+//! - Euler: x + Δ f(x)
+//! - semi-implicit (symplectic) Euler: one state after another from the last to the first, each
+//!   with the states already advanced; with positions declared before velocities it is the
+//!   usual v ← v + Δ a(q, v), q ← q + Δ v
+//! - RK4: the classical Runge–Kutta scheme
+//!
+//! A sample may be cut into sub-steps; the input is held over the sample. F_θ is kept for the
+//! rows that θ reaches within a sample ([`Stepper::rows`]): with one Euler step the unknown rows
+//! alone, otherwise all that they feed.
+
+use crate::linalg::small::set_identity;
+use crate::model::{Method, Model, Point, System, Workspace};
+
+/// A discrete map for one system and one sample time.
+#[derive(Debug, Clone)]
+pub struct Stepper<'s> {
+    system: &'s System,
+    method: Method,
+    substeps: usize,
+    dt: f64,
+    rows: Vec<usize>,
+}
+
+/// The map at one point: x_i, F_x (d_x × d_x) and F_θ (rows × d_θ).
+#[derive(Debug, Clone)]
+pub struct Linearised {
+    pub next: Vec<f64>,
+    pub f_x: Vec<f64>,
+    pub f_theta: Vec<f64>,
+}
+
+/// Scratch memory of a [`Stepper`]; one per thread.
+#[derive(Debug, Clone)]
+pub struct Scratch {
+    pub(crate) system: Workspace,
+    stage: Vec<f64>,
+    slope: Vec<f64>,
+    sum: Vec<f64>,
+    jacobian: Vec<f64>,
+    gradient: Vec<f64>,
+    sub: Linearised,
+    k_x: Vec<f64>,
+    k_theta: Vec<f64>,
+    product_x: Vec<f64>,
+    product_theta: Vec<f64>,
+}
+
+impl<'s> Stepper<'s> {
+    /// The map of `model`'s method and sub-steps for `system`, with sample time `dt`.
+    pub fn new(model: &Model, system: &'s System, dt: f64) -> Self {
+        let mut rows = system.unknown_rows().to_vec();
+        if !(model.method == Method::Euler && model.substeps == 1) {
+            // what θ reaches through ∂f/∂x, however many stages it takes
+            loop {
+                let before = rows.len();
+                for &(row, column) in system.pattern() {
+                    if rows.contains(&column) && !rows.contains(&row) {
+                        rows.push(row);
+                    }
+                }
+                if rows.len() == before {
+                    break;
+                }
+            }
+            rows.sort_unstable();
+        }
+        Self { system, method: model.method, substeps: model.substeps, dt, rows }
+    }
+
+    /// States whose row of F_θ can be other than zero, in order.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// The sample time.
+    pub fn dt(&self) -> f64 {
+        self.dt
+    }
+
+    /// The system that is stepped.
+    pub fn system(&self) -> &'s System {
+        self.system
+    }
+
+    /// Room for the map and its derivatives.
+    pub fn linearised(&self) -> Linearised {
+        let (n, p) = (self.system.states(), self.system.parameters());
+        Linearised {
+            next: vec![0.0; n],
+            f_x: vec![0.0; n * n],
+            f_theta: vec![0.0; self.rows.len() * p],
+        }
+    }
+
+    /// Scratch memory for this map.
+    pub fn scratch(&self) -> Scratch {
+        let (n, p) = (self.system.states(), self.system.parameters());
+        let single = self.method == Method::Euler && self.substeps == 1;
+        let theta = if single { 0 } else { self.rows.len() * p };
+        Scratch {
+            system: self.system.workspace(),
+            stage: vec![0.0; n],
+            slope: vec![0.0; n],
+            sum: vec![0.0; n],
+            jacobian: vec![0.0; n * n],
+            gradient: vec![0.0; if single { 0 } else { self.system.unknown_rows().len() * p }],
+            sub: self.linearised(),
+            k_x: vec![0.0; n * n],
+            k_theta: vec![0.0; theta],
+            product_x: vec![0.0; n * n],
+            product_theta: vec![0.0; theta],
+        }
+    }
+
+    /// x_i alone.
+    pub fn advance(&self, scratch: &mut Scratch, at: Point, next: &mut [f64]) {
+        next.copy_from_slice(at.state);
+        let dt = self.dt / self.substeps as f64;
+        for s in 0..self.substeps {
+            let time = at.time + s as f64 * dt;
+            match self.method {
+                Method::Euler => {
+                    let point = Point { time, state: next, ..at };
+                    self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                    axpy(dt, &scratch.slope, next);
+                }
+                Method::SemiImplicitEuler => {
+                    for r in (0..next.len()).rev() {
+                        let point = Point { time, state: next, ..at };
+                        self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                        next[r] += dt * scratch.slope[r];
+                    }
+                }
+                Method::Rk4 => {
+                    scratch.stage.copy_from_slice(next);
+                    scratch.sum.copy_from_slice(next);
+                    for (shift, weight) in RK4 {
+                        if shift > 0.0 {
+                            for (s, (x, k)) in
+                                scratch.stage.iter_mut().zip(next.iter().zip(&scratch.slope))
+                            {
+                                *s = x + shift * dt * k;
+                            }
+                        }
+                        let point = Point { time: time + shift * dt, state: &scratch.stage, ..at };
+                        self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                        axpy(weight * dt, &scratch.slope, &mut scratch.sum);
+                    }
+                    next.copy_from_slice(&scratch.sum);
+                }
+            }
+        }
+    }
+
+    /// x_i and F_x; F_θ too where `with_theta`.
+    pub fn linearise(
+        &self,
+        scratch: &mut Scratch,
+        at: Point,
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
+        let dt = self.dt / self.substeps as f64;
+        if self.method == Method::Euler && self.substeps == 1 {
+            return self.euler(scratch, at, dt, with_theta, out);
+        }
+        let n = at.state.len();
+        out.next.copy_from_slice(at.state);
+        set_identity(&mut out.f_x, n);
+        out.f_theta.fill(0.0);
+        for s in 0..self.substeps {
+            let time = at.time + s as f64 * dt;
+            match self.method {
+                Method::SemiImplicitEuler => {
+                    self.semi_implicit(scratch, Point { time, ..at }, dt, with_theta, out);
+                }
+                Method::Euler | Method::Rk4 => {
+                    // the sub-step's own map, then the chain rule F ← F_sub F, F_θ ← F_sub F_θ + F_sub,θ
+                    let mut sub = std::mem::replace(&mut scratch.sub, empty());
+                    let point = Point { time, state: &out.next, ..at };
+                    if self.method == Method::Rk4 {
+                        self.rk4(scratch, point, dt, with_theta, &mut sub);
+                    } else {
+                        self.euler_on_rows(scratch, point, dt, with_theta, &mut sub);
+                    }
+                    self.compose(scratch, &sub, with_theta, out);
+                    scratch.sub = sub;
+                }
+            }
+        }
+    }
+
+    fn euler(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, out: &mut Linearised) {
+        let (system, n) = (self.system, at.state.len());
+        let ws = &mut scratch.system;
+        if with_theta {
+            system.linearise_all(ws, at, &mut out.next, &mut out.f_x, &mut out.f_theta);
+            out.f_theta.iter_mut().for_each(|v| *v *= dt);
+        } else {
+            system.linearise(ws, at, &mut out.next, &mut out.f_x);
+        }
+        for i in 0..n {
+            out.next[i] = at.state[i] + dt * out.next[i];
+        }
+        out.f_x.iter_mut().for_each(|v| *v *= dt);
+        for i in 0..n {
+            out.f_x[i * n + i] += 1.0;
+        }
+    }
+
+    /// f, ∂f/∂x and ∂f/∂θ at a point, the latter spread over [`Stepper::rows`] in `k_theta`.
+    fn slopes(&self, scratch: &mut Scratch, at: Point, with_theta: bool) {
+        let p = self.system.parameters();
+        let ws = &mut scratch.system;
+        if !with_theta || p == 0 {
+            return self.system.linearise(ws, at, &mut scratch.slope, &mut scratch.jacobian);
+        }
+        self.system.linearise_all(
+            ws,
+            at,
+            &mut scratch.slope,
+            &mut scratch.jacobian,
+            &mut scratch.gradient,
+        );
+        scratch.product_theta.fill(0.0);
+        for (source, state) in scratch.gradient.chunks_exact(p).zip(self.system.unknown_rows()) {
+            let row = self.rows.iter().position(|r| r == state).unwrap_or(0);
+            scratch.product_theta[row * p..(row + 1) * p].copy_from_slice(source);
+        }
+    }
+
+    fn euler_on_rows(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, sub: &mut Linearised) {
+        let n = at.state.len();
+        self.slopes(scratch, at, with_theta);
+        sub.next.copy_from_slice(at.state);
+        axpy(dt, &scratch.slope, &mut sub.next);
+        set_identity(&mut sub.f_x, n);
+        axpy(dt, &scratch.jacobian, &mut sub.f_x);
+        for (s, g) in sub.f_theta.iter_mut().zip(&scratch.product_theta) {
+            *s = dt * g;
+        }
+    }
+
+    /// k_j = f(x + a_j Δ k_{j−1}): dk_j = f_x (I + a_j Δ dk_{j−1}), dk_j/dθ = f_θ + f_x a_j Δ dk_{j−1}/dθ.
+    fn rk4(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, sub: &mut Linearised) {
+        let (n, p) = (at.state.len(), self.system.parameters());
+        sub.next.copy_from_slice(at.state);
+        set_identity(&mut sub.f_x, n);
+        sub.f_theta.fill(0.0);
+        scratch.stage.copy_from_slice(at.state);
+        for (shift, weight) in RK4 {
+            if shift > 0.0 {
+                for (s, (x, k)) in scratch.stage.iter_mut().zip(at.state.iter().zip(&scratch.slope)) {
+                    *s = x + shift * dt * k;
+                }
+            }
+            let stage = std::mem::take(&mut scratch.stage);
+            self.slopes(scratch, Point { time: at.time + shift * dt, state: &stage, ..at }, with_theta);
+            scratch.stage = stage;
+            // product ← f_x dx with dx = I + a Δ dk
+            if shift > 0.0 {
+                scratch.k_x.iter_mut().for_each(|v| *v *= shift * dt);
+                scratch.k_theta.iter_mut().for_each(|v| *v *= shift * dt);
+                for i in 0..n {
+                    scratch.k_x[i * n + i] += 1.0;
+                }
+                crate::linalg::small::multiply(&scratch.jacobian, &scratch.k_x, &mut scratch.product_x, n, n);
+                if with_theta {
+                    for (r, &row) in self.rows.iter().enumerate() {
+                        for (s, &column) in self.rows.iter().enumerate() {
+                            let factor = scratch.jacobian[row * n + column];
+                            if factor != 0.0 {
+                                let source = &scratch.k_theta[s * p..(s + 1) * p];
+                                axpy(factor, source, &mut scratch.product_theta[r * p..(r + 1) * p]);
+                            }
+                        }
+                    }
+                }
+                std::mem::swap(&mut scratch.k_x, &mut scratch.product_x);
+            } else {
+                scratch.k_x.copy_from_slice(&scratch.jacobian);
+            }
+            std::mem::swap(&mut scratch.k_theta, &mut scratch.product_theta);
+            axpy(weight * dt, &scratch.slope, &mut sub.next);
+            axpy(weight * dt, &scratch.k_x, &mut sub.f_x);
+            if with_theta {
+                axpy(weight * dt, &scratch.k_theta, &mut sub.f_theta);
+            }
+        }
+    }
+
+    fn semi_implicit(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, out: &mut Linearised) {
+        let (n, p) = (out.next.len(), self.system.parameters());
+        for r in (0..n).rev() {
+            let point = Point { state: &out.next, ..at };
+            self.slopes(scratch, point, with_theta);
+            out.next[r] += dt * scratch.slope[r];
+            // row r of F ← row r + Δ Σ_j f_x[r, j] row j, from the derivative of the mixed state
+            scratch.product_x[..n].copy_from_slice(&out.f_x[r * n..(r + 1) * n]);
+            for j in 0..n {
+                let factor = dt * scratch.jacobian[r * n + j];
+                if factor != 0.0 {
+                    axpy(factor, &out.f_x[j * n..(j + 1) * n], &mut scratch.product_x[..n]);
+                }
+            }
+            out.f_x[r * n..(r + 1) * n].copy_from_slice(&scratch.product_x[..n]);
+            let Some(row) = self.rows.iter().position(|&s| s == r).filter(|_| with_theta) else {
+                continue;
+            };
+            let own = &mut scratch.k_theta[..p];
+            own.copy_from_slice(&out.f_theta[row * p..(row + 1) * p]);
+            axpy(dt, &scratch.product_theta[row * p..(row + 1) * p], own);
+            for (s, &column) in self.rows.iter().enumerate() {
+                let factor = dt * scratch.jacobian[r * n + column];
+                if factor != 0.0 {
+                    axpy(factor, &out.f_theta[s * p..(s + 1) * p], own);
+                }
+            }
+            out.f_theta[row * p..(row + 1) * p].copy_from_slice(own);
+        }
+    }
+
+    fn compose(&self, scratch: &mut Scratch, sub: &Linearised, with_theta: bool, out: &mut Linearised) {
+        let (n, p) = (out.next.len(), self.system.parameters());
+        out.next.copy_from_slice(&sub.next);
+        crate::linalg::small::multiply(&sub.f_x, &out.f_x, &mut scratch.product_x, n, n);
+        out.f_x.copy_from_slice(&scratch.product_x);
+        if with_theta {
+            scratch.product_theta.copy_from_slice(&sub.f_theta);
+            for (r, &row) in self.rows.iter().enumerate() {
+                for (s, &column) in self.rows.iter().enumerate() {
+                    let factor = sub.f_x[row * n + column];
+                    if factor != 0.0 {
+                        let source = &out.f_theta[s * p..(s + 1) * p];
+                        axpy(factor, source, &mut scratch.product_theta[r * p..(r + 1) * p]);
+                    }
+                }
+            }
+            out.f_theta.copy_from_slice(&scratch.product_theta);
+        }
+    }
+}
+
+/// (shift of the stage, weight in the sum).
+const RK4: [(f64, f64); 4] = [(0.0, 1.0 / 6.0), (0.5, 1.0 / 3.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 6.0)];
+
+fn empty() -> Linearised {
+    Linearised { next: vec![], f_x: vec![], f_theta: vec![] }
+}
+
+/// y ← y + a x.
+fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y += a * x;
+    }
+}
