@@ -17,7 +17,10 @@ fn main() {
         let path = path.canonicalize().expect("the file was just listed");
         println!("cargo::rerun-if-changed={}", path.display());
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        code += &format!("    ({name:?}, include_str!({:?})),\n", path.display().to_string());
+        code += &format!(
+            "    ({name:?}, include_str!({:?})),\n",
+            path.display().to_string()
+        );
     }
     code += "]\n";
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");

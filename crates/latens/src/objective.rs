@@ -81,7 +81,12 @@ pub fn trajectory_cost(
     let mut cost = Cost::default();
     let (mut next, mut h) = (vec![0.0; n], vec![0.0; stepper.system().measurements()]);
     for (i, state) in states.chunks_exact(n).enumerate() {
-        let at = Point { time: record.time[i], state, input: record.input(i), theta };
+        let at = Point {
+            time: record.time[i],
+            state,
+            input: record.input(i),
+            theta,
+        };
         stepper.system().measure(&mut scratch.system, at, &mut h);
         cost.data += data_term(record.output(i), &h, &noise.measurement);
         if i == 0 {

@@ -46,9 +46,9 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
             model.name
         ))
     })?;
-    let dt = model.step.ok_or_else(|| {
-        Error::Setting("the model has no step; add step = … to [time]".into())
-    })?;
+    let dt = model
+        .step
+        .ok_or_else(|| Error::Setting("the model has no step; add step = … to [time]".into()))?;
     if let Some(input) = truth.undriven.first() {
         return Err(Error::Setting(format!(
             "nothing drives the input `{input}`; add {input} = \"…\" to [simulation.inputs]"
@@ -73,9 +73,16 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     let stepper = Stepper::new(model, system, dt);
     let mut scratch = stepper.scratch();
     let mut slots = controls.slots();
-    let env = Networks { networks: &[], calls: &[], curves: system.curves() };
+    let env = Networks {
+        networks: &[],
+        calls: &[],
+        curves: system.curves(),
+    };
     let mut rng = Pcg64::seed_from_u64(simulation.seed);
-    let process = simulation.process_noise.as_ref().unwrap_or(&truth.process_noise);
+    let process = simulation
+        .process_noise
+        .as_ref()
+        .unwrap_or(&truth.process_noise);
     let mut record = Record {
         name: model.name.clone(),
         time: Vec::with_capacity(steps + 1),
@@ -89,17 +96,30 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     let (mut input, mut next, mut h) = (vec![0.0; m], vec![0.0; n], vec![0.0; record.d_y]);
     for k in 0..=steps {
         let time = k as f64 * dt;
-        let at = Point { time, state: &state, input: &[], theta: &[] };
+        let at = Point {
+            time,
+            state: &state,
+            input: &[],
+            theta: &[],
+        };
         controls.run(&mut slots, &mut [], env, at);
         for (j, u) in input.iter_mut().enumerate() {
             *u = controls.root(&slots, j) - feedback(truth, j, &state);
         }
-        let at = Point { time, state: &state, input: &input, theta: &[] };
+        let at = Point {
+            time,
+            state: &state,
+            input: &input,
+            theta: &[],
+        };
         system.measure(&mut scratch.system, at, &mut h);
         record.time.push(time);
         record.inputs.extend_from_slice(&input);
         record.outputs.extend_from_slice(&h);
-        record.truth.get_or_insert_default().extend_from_slice(&state);
+        record
+            .truth
+            .get_or_insert_default()
+            .extend_from_slice(&state);
         if k == steps {
             break;
         }
@@ -127,7 +147,11 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     Ok(record)
 }
 
-fn start(model: &Model, simulation: &Simulation, held_out: Option<&[(usize, f64)]>) -> Result<Vec<f64>, Error> {
+fn start(
+    model: &Model,
+    simulation: &Simulation,
+    held_out: Option<&[(usize, f64)]>,
+) -> Result<Vec<f64>, Error> {
     let mut values: Vec<Option<f64>> = model.states.iter().map(|s| s.start).collect();
     for &(i, value) in held_out.unwrap_or(&[]).iter().chain(&simulation.start) {
         values[i] = Some(value);
@@ -148,7 +172,10 @@ fn start(model: &Model, simulation: &Simulation, held_out: Option<&[(usize, f64)
 
 /// Row j of K x.
 fn feedback(truth: &Truth, j: usize, state: &[f64]) -> f64 {
-    let gain = truth.gain.get(j * state.len()..(j + 1) * state.len()).unwrap_or(&[]);
+    let gain = truth
+        .gain
+        .get(j * state.len()..(j + 1) * state.len())
+        .unwrap_or(&[]);
     gain.iter().zip(state).map(|(k, x)| k * x).sum()
 }
 
@@ -180,7 +207,10 @@ mod tests {
     fn range(record: &Record, state: usize) -> (f64, f64) {
         let truth = record.truth.as_ref().unwrap();
         let values = || truth.iter().skip(state).step_by(record.d_x).copied();
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+        (
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(f64::NEG_INFINITY, f64::max),
+        )
     }
 
     /// The ranges of systems.md, to the digits given there.
@@ -272,7 +302,10 @@ mod tests {
             let end = record.truth(400).unwrap()[0];
             walk += end * end / 500.0;
             noise += (record.output(400)[0] - end).powi(2) / 500.0;
-            assert_eq!(record.outputs, simulate(&model, &simulation).unwrap().outputs);
+            assert_eq!(
+                record.outputs,
+                simulate(&model, &simulation).unwrap().outputs
+            );
         }
         // a mean of 500 squares scatters by √(2/500) = 6 %
         assert!((walk / (0.25 * 4.0) - 1.0).abs() < 0.2, "{walk}");

@@ -2,10 +2,7 @@
 
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
-pub fn suggest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let name = name.to_lowercase();
     let limit = name.chars().count().div_ceil(3);
     let rank = |candidate: &str| {

@@ -5,5 +5,8 @@ pub const SYSTEMS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/system
 
 /// The text of an embedded model file.
 pub fn find(name: &str) -> Option<&'static str> {
-    SYSTEMS.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    SYSTEMS
+        .iter()
+        .find(|(n, _)| *n == name)
+        .map(|(_, text)| *text)
 }

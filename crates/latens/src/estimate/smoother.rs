@@ -71,10 +71,19 @@ impl Smoother<'_> {
             predicted.copy_from_slice(&filter.mean);
             let at = self.point(i, &predicted);
             system.linearise_measurement(&mut scratch.system, at, &mut h, &mut h_x);
-            for (k, y) in record.output(i).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
+            for (k, y) in record
+                .output(i)
+                .iter()
+                .enumerate()
+                .filter(|(_, y)| !y.is_nan())
+            {
                 let row = &h_x[k * n..(k + 1) * n];
-                let moved: f64 =
-                    row.iter().zip(&filter.mean).zip(&predicted).map(|((h, x), p)| h * (x - p)).sum();
+                let moved: f64 = row
+                    .iter()
+                    .zip(&filter.mean)
+                    .zip(&predicted)
+                    .map(|((h, x), p)| h * (x - p))
+                    .sum();
                 filter.correct(row, y - h[k] - moved, self.noise.measurement[k]);
             }
             if filter.mean.iter().any(|x| !x.is_finite()) {
@@ -91,7 +100,12 @@ impl Smoother<'_> {
         let mut current = self.noise.start_mean.clone();
         let mut states = Vec::with_capacity(self.record.len() * n);
         for i in 0..self.record.len() {
-            for (y, direct) in self.record.output(i).iter().zip(self.stepper.system().direct()) {
+            for (y, direct) in self
+                .record
+                .output(i)
+                .iter()
+                .zip(self.stepper.system().direct())
+            {
                 if let (Some(state), false) = (direct, y.is_nan()) {
                     current[*state] = *y;
                 }
@@ -126,7 +140,12 @@ impl Smoother<'_> {
             }
         }
         let deviations = self.deviations(&forward);
-        Smoothed { states, deviations, cost, iterations: taken }
+        Smoothed {
+            states,
+            deviations,
+            cost,
+            iterations: taken,
+        }
     }
 
     /// The first of the step lengths 1, ½, ¼, 0.1 that lowers the true objective.
@@ -138,8 +157,11 @@ impl Smoother<'_> {
         cost: &Cost,
     ) -> Option<(Vec<f64>, Cost)> {
         [1.0, 0.5, 0.25, 0.1].into_iter().find_map(|length| {
-            let next: Vec<f64> =
-                states.iter().zip(increments).map(|(x, d)| x + length * d).collect();
+            let next: Vec<f64> = states
+                .iter()
+                .zip(increments)
+                .map(|(x, d)| x + length * d)
+                .collect();
             let next_cost = self.cost(scratch, &next);
             let better = next_cost.total() < cost.total()
                 || (next_cost.total().is_finite() && !cost.total().is_finite());
@@ -148,7 +170,14 @@ impl Smoother<'_> {
     }
 
     fn cost(&self, scratch: &mut Scratch, states: &[f64]) -> Cost {
-        trajectory_cost(self.stepper, scratch, self.record, self.theta, states, self.noise)
+        trajectory_cost(
+            self.stepper,
+            scratch,
+            self.record,
+            self.theta,
+            states,
+            self.noise,
+        )
     }
 
     fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
@@ -182,8 +211,13 @@ impl Smoother<'_> {
             innovation: vec![0.0; samples * c],
             variance: vec![0.0; samples * c],
         };
-        let from_mean: Vec<f64> =
-            self.noise.start_mean.iter().zip(states).map(|(m, x)| m - x).collect();
+        let from_mean: Vec<f64> = self
+            .noise
+            .start_mean
+            .iter()
+            .zip(states)
+            .map(|(m, x)| m - x)
+            .collect();
         let mut filter = StateFilter::new(&from_mean, &self.noise.start);
         let mut step = self.stepper.linearised();
         let mut h = vec![0.0; c];
@@ -201,7 +235,12 @@ impl Smoother<'_> {
             }
             let h_x = &mut pass.h[i * c * n..(i + 1) * c * n];
             system.linearise_measurement(&mut scratch.system, self.point(i, state), &mut h, h_x);
-            for (k, y) in record.output(i).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
+            for (k, y) in record
+                .output(i)
+                .iter()
+                .enumerate()
+                .filter(|(_, y)| !y.is_nan())
+            {
                 let row = &h_x[k * n..(k + 1) * n];
                 let innovation = y - h[k] - dot(row, &filter.mean);
                 let s = filter.correct(row, innovation, self.noise.measurement[k]);
@@ -218,22 +257,39 @@ impl Smoother<'_> {
 
     /// The increments δX.
     fn backward(&self, forward: &Forward) -> Vec<f64> {
-        let (n, c) = (self.stepper.system().states(), self.stepper.system().measurements());
+        let (n, c) = (
+            self.stepper.system().states(),
+            self.stepper.system().measurements(),
+        );
         let mut increments = vec![0.0; forward.mean.len()];
         let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
         for i in (0..self.record.len()).rev() {
-            apply(&forward.covariance[i * n * n..(i + 1) * n * n], &costate, &mut moved);
+            apply(
+                &forward.covariance[i * n * n..(i + 1) * n * n],
+                &costate,
+                &mut moved,
+            );
             for j in 0..n {
                 increments[i * n + j] = forward.mean[i * n + j] - moved[j];
             }
-            for at in (i * c..(i + 1) * c).rev().filter(|&at| forward.variance[at] > 0.0) {
-                let (h, gain) = (&forward.h[at * n..(at + 1) * n], &forward.gain[at * n..(at + 1) * n]);
+            for at in (i * c..(i + 1) * c)
+                .rev()
+                .filter(|&at| forward.variance[at] > 0.0)
+            {
+                let (h, gain) = (
+                    &forward.h[at * n..(at + 1) * n],
+                    &forward.gain[at * n..(at + 1) * n],
+                );
                 let factor = dot(gain, &costate) + forward.innovation[at] / forward.variance[at];
                 for (p, h) in costate.iter_mut().zip(h) {
                     *p -= factor * h;
                 }
             }
-            apply_transposed(&forward.f_x[i * n * n..(i + 1) * n * n], &costate, &mut moved);
+            apply_transposed(
+                &forward.f_x[i * n * n..(i + 1) * n * n],
+                &costate,
+                &mut moved,
+            );
             costate.copy_from_slice(&moved);
         }
         increments
@@ -241,7 +297,10 @@ impl Smoother<'_> {
 
     /// Standard deviations: the root of the diagonal of P − P Λ P.
     fn deviations(&self, forward: &Forward) -> Vec<f64> {
-        let (n, c) = (self.stepper.system().states(), self.stepper.system().measurements());
+        let (n, c) = (
+            self.stepper.system().states(),
+            self.stepper.system().measurements(),
+        );
         let mut deviations = vec![0.0; forward.mean.len()];
         let mut lambda = vec![0.0; n * n];
         let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
@@ -253,8 +312,14 @@ impl Smoother<'_> {
             for j in 0..n {
                 deviations[i * n + j] = (p[j * n + j] - product[j * n + j]).max(0.0).sqrt();
             }
-            for at in (i * c..(i + 1) * c).rev().filter(|&at| forward.variance[at] > 0.0) {
-                let (h, gain) = (&forward.h[at * n..(at + 1) * n], &forward.gain[at * n..(at + 1) * n]);
+            for at in (i * c..(i + 1) * c)
+                .rev()
+                .filter(|&at| forward.variance[at] > 0.0)
+            {
+                let (h, gain) = (
+                    &forward.h[at * n..(at + 1) * n],
+                    &forward.gain[at * n..(at + 1) * n],
+                );
                 // Λ ← (I − KH)ᵀ Λ (I − KH) + HᵀH/s, with the transpose of I − KH built directly
                 for a in 0..n {
                     for b in 0..n {

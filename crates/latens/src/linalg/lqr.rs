@@ -58,8 +58,9 @@ fn sign(z: &mut Vec<f64>, d: usize) -> Result<(), String> {
     const ITERATIONS: usize = 100;
     for _ in 0..ITERATIONS {
         let (mut lu, mut inverse) = (z.clone(), identity(d));
-        solve(&mut lu, &mut inverse, d)
-            .map_err(|_| "the linearised system has an eigenvalue on the imaginary axis".to_string())?;
+        solve(&mut lu, &mut inverse, d).map_err(|_| {
+            "the linearised system has an eigenvalue on the imaginary axis".to_string()
+        })?;
         // after elimination the diagonal holds the pivots, their product is ± det Z
         let log_det: f64 = (0..d).map(|i| lu[i * d + i].abs().ln()).sum();
         let c = (-log_det / d as f64).exp();
@@ -88,13 +89,18 @@ mod tests {
         let k = gain(&[0.0, 1.0, 0.0, 0.0], &[0.0, 1.0], &[q1, q2], &[r], 2).unwrap();
         let k1 = (q1 / r as f64).sqrt();
         let k2 = (q2 / r + 2.0 * k1).sqrt();
-        assert!((k[0] - k1).abs() < 1e-10 && (k[1] - k2).abs() < 1e-10, "{k:?}");
+        assert!(
+            (k[0] - k1).abs() < 1e-10 && (k[1] - k2).abs() < 1e-10,
+            "{k:?}"
+        );
     }
 
     #[test]
     fn an_uncontrollable_unstable_mode_is_an_error() {
-        assert!(gain(&[1.0, 0.0, 0.0, -1.0], &[0.0, 1.0], &[0.0, 1.0], &[1.0], 2).is_err()
-            || gain(&[0.0], &[0.0], &[1.0], &[1.0], 1).is_err());
+        assert!(
+            gain(&[1.0, 0.0, 0.0, -1.0], &[0.0, 1.0], &[0.0, 1.0], &[1.0], 2).is_err()
+                || gain(&[0.0], &[0.0], &[1.0], &[1.0], 1).is_err()
+        );
         assert!(gain(&[0.0], &[0.0], &[1.0], &[1.0], 1).is_err());
         assert!(gain(&[1.0], &[1.0], &[1.0], &[0.0], 1).is_err());
     }

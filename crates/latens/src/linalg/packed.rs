@@ -13,46 +13,30 @@
 //!
 //! - Only the lower triangle is stored. Each entry `P_ij` is loaded once and used twice, for
 //!   `(P f)_i` and for `(P f)_j`.
-//! - Updates are delayed. With the `k < 32` vectors not yet applied as the columns of `G`,
+//! - Updates are delayed. With the `k ≤ 24` vectors not yet applied as the columns of `G`,
 //!
 //!   ```text
 //!   P = α (P₀ + c I − G Gᵀ),     P f = α (P₀ f + c f − G (Gᵀ f)) ,
 //!   ```
 //!
 //!   so a step only reads the triangle `P₀`. When `G` is full, one pass applies all its columns:
-//!   a rank-32 update does 32 times the arithmetic of a rank-1 update per byte moved.
+//!   a rank-24 update does 24 times the arithmetic of a rank-1 update per byte moved.
 
-use pulp::{Arch, Simd, WithSimd};
+mod kernels;
 
-/// Rows of a block and columns of a panel. A multiple of every SIMD width, so that the part of a
-/// row block left of its diagonal block never has a remainder.
-const PANEL: usize = 8;
-
-/// Number of downdates that are collected before the triangle is rewritten. A step pays `2n` for
-/// each column that waits and `1/DELAY` of a rewrite: flat between 16 and 48, best near 32 for
-/// `n` from 700 to 5000.
-const DELAY: usize = 24;
-
-/// Pending columns that are multiplied side by side.
-const GROUP: usize = 8;
+use kernels::{DELAY, PANEL, Panel, PendingProduct, RankUpdate, TriangleProduct, ZERO, row_start};
+use pulp::Arch;
 
 /// Format in which the triangle is stored; arithmetic is in `f64` either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// `f64`, 4 n² bytes.
     Double,
-    /// `f32`, 2 n² bytes: about twice as fast once the triangle exceeds the cache. Every flush
-    /// rounds each entry by up to 6·10⁻⁸ of itself, so a `P` with a condition number beyond about
+    /// `f32`, 2 n² bytes: about 1.6 times as fast once the triangle exceeds the cache. Every
+    /// flush rounds each entry by up to 6·10⁻⁸ of itself, so a `P` with a condition number beyond about
     /// 10⁶ can lose definiteness.
     Single,
 }
-
-/// Eight consecutive components of a vector, one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Panel([f64; PANEL]);
-
-const ZERO: Panel = Panel([0.0; PANEL]);
 
 #[derive(Clone, Debug)]
 enum Triangle {
@@ -67,8 +51,8 @@ enum Triangle {
 ///
 /// # Cost
 /// A step (`apply`, `downdate`, `inflate`) costs `3n²/2` multiply–adds, one read of `n²/2`
-/// numbers and 1/32 of a rewrite of them; none of the three allocates. Memory: the triangle and
-/// `34 n` numbers.
+/// numbers and 1/24 of a rewrite of them; none of the three allocates. Memory: the triangle and
+/// `26 n` numbers.
 ///
 /// # When not to use it
 /// - For `n` below about 50, where a full matrix sits in the first-level cache.
@@ -190,8 +174,15 @@ impl PackedCovariance {
         self.count += 1;
     }
 
-    /// `P ← P + variance · I`, the process noise of a parameter's random walk; O(1).
+    /// `P ← P + variance · I`, the process noise of the parameters' random walk; O(1).
+    ///
+    /// # Panics
+    /// If `variance` is negative or not finite.
     pub fn inflate(&mut self, variance: f64) {
+        assert!(
+            variance >= 0.0 && variance.is_finite(),
+            "variance {variance}"
+        );
         self.shift += variance / self.factor;
     }
 
@@ -268,8 +259,7 @@ impl PackedCovariance {
                 row[j] = (row[j] - dot(&row[..j], &row_j[..j])) / row_j[j];
             }
             let pivot = row[i] - dot(&row[..i], &row[..i]);
-            // Written so that NaN fails as well.
-            if !(pivot > 0.0) {
+            if pivot.is_nan() || pivot <= 0.0 {
                 return Err(i);
             }
             row[i] = pivot.sqrt();
@@ -277,12 +267,6 @@ impl PackedCovariance {
         }
         Ok(smallest)
     }
-}
-
-/// Index of the first entry of row `i`.
-#[inline(always)]
-fn row_start(i: usize) -> usize {
-    i * (i + 1) / 2
 }
 
 /// Eight partial sums, so that the loop is not one chain of dependent additions.
@@ -298,294 +282,201 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + tail
 }
 
-/// A stored number; computations are in `f64`.
-trait Entry: Copy {
-    fn widen(self) -> f64;
-    fn narrow(value: f64) -> Self;
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Entry for f64 {
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        self
+    /// Uniform on (−1, 1), from a linear congruential generator.
+    struct Uniform(u64);
+
+    impl Uniform {
+        fn next(&mut self) -> f64 {
+            let Self(state) = self;
+            *state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (*state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+        }
+
+        fn vector(&mut self, n: usize) -> Vec<f64> {
+            (0..n).map(|_| self.next()).collect()
+        }
     }
-    #[inline(always)]
-    fn narrow(value: f64) -> Self {
-        value
-    }
-}
 
-impl Entry for f32 {
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        self.into()
-    }
-    #[inline(always)]
-    fn narrow(value: f64) -> Self {
-        value as f32
-    }
-}
+    /// Full storage, every operation at once.
+    struct Dense(Vec<Vec<f64>>);
 
-// The kernels below run inside pulp's dispatch and are `inline(always)` throughout, so that each
-// instruction set gets its own compiled copy.
+    impl Dense {
+        fn from_packed(n: usize, packed: &[f64]) -> Self {
+            let entry = |i: usize, j: usize| packed[row_start(i.max(j)) + i.min(j)];
+            Self(
+                (0..n)
+                    .map(|i| (0..n).map(|j| entry(i, j)).collect())
+                    .collect(),
+            )
+        }
 
-/// A panel as SIMD vectors: one of eight lanes, two of four, …
-#[inline(always)]
-fn lanes<S: Simd>(panel: &[f64; PANEL]) -> &[S::f64s] {
-    S::as_simd_f64s(panel).0
-}
+        fn apply(&self, f: &[f64]) -> Vec<f64> {
+            self.0
+                .iter()
+                .map(|row| row.iter().zip(f).map(|(p, f)| p * f).sum())
+                .collect()
+        }
 
-#[inline(always)]
-fn lanes_mut<S: Simd>(panel: &mut [f64; PANEL]) -> &mut [S::f64s] {
-    S::as_mut_simd_f64s(panel).0
-}
-
-/// `y += P₀ x`.
-struct TriangleProduct<'a, T> {
-    n: usize,
-    packed: &'a [T],
-    x: &'a [Panel],
-    y: &'a mut [Panel],
-}
-
-impl<T: Entry> WithSimd for TriangleProduct<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { n, packed, x, y } = self;
-        for block in 0..x.len() {
-            let first = block * PANEL;
-            let rows = PANEL.min(n - first);
-            let (y_left, y_block) = y.split_at_mut(block);
-            let (x_block, y_block) = (&x[block].0, &mut y_block[0].0);
-            let row = |r| &packed[row_start(first + r)..];
-            if rows == PANEL {
-                let rows = [0, 1, 2, 3, 4, 5, 6, 7].map(row);
-                rectangle(simd, rows, (&x[..block], x_block), (y_left, y_block));
-            } else {
-                for r in 0..rows {
-                    let (x_row, y_row) = (&[x_block[r]], &mut y_block[r..]);
-                    rectangle(simd, [row(r)], (&x[..block], x_row), (y_left, y_row));
+        fn map(&mut self, new: impl Fn(usize, usize, f64) -> f64) {
+            for (i, row) in self.0.iter_mut().enumerate() {
+                for (j, p) in row.iter_mut().enumerate() {
+                    *p = new(i, j, *p);
                 }
             }
-            diagonal_block(simd, packed, first, rows, x_block, y_block);
+        }
+
+        fn to_packed(&self) -> Vec<f64> {
+            self.0
+                .iter()
+                .enumerate()
+                .flat_map(|(i, row)| row[..=i].to_vec())
+                .collect()
         }
     }
-}
 
-/// Contribution of the part `A` of `R` rows left of their diagonal block: `y_rows += A x` and
-/// `y += Aᵀ x_rows`. The rows share each load of `x` and `y`, and eight streams at once keep the
-/// memory busier than four (at n = 5000 by a fifth), though AVX2 is short of registers for them.
-#[inline(always)]
-fn rectangle<S: Simd, T: Entry, const R: usize>(
-    simd: S,
-    rows: [&[T]; R],
-    (x, x_rows): (&[Panel], &[f64; R]),
-    (y, y_rows): (&mut [Panel], &mut [f64]),
-) {
-    let panels = x.len();
-    let y = &mut y[..panels];
-    let mut entries: [&[[T; PANEL]]; R] = [&[]; R];
-    let mut splats = [simd.splat_f64s(0.0); R];
-    let mut sums = splats;
-    for r in 0..R {
-        entries[r] = &rows[r].as_chunks().0[..panels];
-        splats[r] = simd.splat_f64s(x_rows[r]);
+    /// A well-conditioned start: `I` plus small off-diagonal entries.
+    fn start(n: usize, random: &mut Uniform) -> Vec<f64> {
+        let mut packed = random.vector(row_start(n));
+        packed.iter_mut().for_each(|p| *p *= 0.3 / n as f64);
+        (0..n).for_each(|i| packed[row_start(i) + i] += 1.0);
+        packed
     }
-    for p in 0..panels {
-        for (v, y) in lanes_mut::<S>(&mut y[p].0).iter_mut().enumerate() {
-            let x_p = lanes::<S>(&x[p].0)[v];
-            let mut y_p = *y;
-            for r in 0..R {
-                let a = lanes::<S>(&widen(&entries[r][p]))[v];
-                sums[r] = simd.mul_add_e_f64s(a, x_p, sums[r]);
-                y_p = simd.mul_add_e_f64s(a, splats[r], y_p);
-            }
-            *y = y_p;
-        }
-    }
-    for r in 0..R {
-        y_rows[r] += simd.reduce_sum_f64s(sums[r]);
-    }
-}
 
-#[inline(always)]
-fn widen<T: Entry>(entries: &[T; PANEL]) -> [f64; PANEL] {
-    let mut wide = [0.0; PANEL];
-    for (wide, entry) in wide.iter_mut().zip(entries) {
-        *wide = entry.widen();
+    fn relative_difference(a: &[f64], b: &[f64]) -> f64 {
+        assert_eq!(a.len(), b.len());
+        let largest = b.iter().fold(0.0_f64, |max, b| max.max(b.abs()));
+        let difference = a
+            .iter()
+            .zip(b)
+            .fold(0.0_f64, |max, (a, b)| max.max((a - b).abs()));
+        difference / largest
     }
-    wide
-}
 
-/// Contribution `y += D x` of the block on the diagonal whose first row is `first`.
-#[inline(always)]
-fn diagonal_block<S: Simd, T: Entry>(
-    simd: S,
-    packed: &[T],
-    first: usize,
-    rows: usize,
-    x: &[f64; PANEL],
-    y: &mut [f64; PANEL],
-) {
-    if rows < PANEL {
-        for r in 0..rows {
-            let row = &packed[row_start(first + r) + first..][..=r];
-            for c in 0..r {
-                y[r] += row[c].widen() * x[c];
-                y[c] += row[c].widen() * x[r];
-            }
-            y[r] += row[r].widen() * x[r];
-        }
-        return;
+    /// One measurement update; returns the gain vector `P f`.
+    fn update(p: &mut PackedCovariance, f: &[f64], noise: f64) -> (Vec<f64>, f64) {
+        let mut g = vec![0.0; f.len()];
+        p.apply(f, &mut g);
+        let weight = 1.0 / (noise + dot(f, &g));
+        p.downdate(&g, weight);
+        (g, weight)
     }
-    // Whole vectors, which run into the next row and are masked: the last block on a scalar path
-    // apart, scalar work here would cost a tenth of the product at n = 700.
-    let mut block = [[0.0; PANEL]; PANEL];
-    for r in 0..PANEL {
-        let row = packed[row_start(first + r) + first..].first_chunk();
-        block[r] = widen(row.expect("row 7 of a block ends with it"));
-    }
-    let mut sums = [simd.splat_f64s(0.0); PANEL];
-    for (v, y) in lanes_mut::<S>(y).iter_mut().enumerate() {
-        let x_v = lanes::<S>(x)[v];
-        let mut y_v = *y;
-        for r in 0..PANEL {
-            let a = lanes::<S>(&block[r])[v];
-            let a = simd.mul_f64s(a, lanes::<S>(&HALF_DIAGONAL[r])[v]);
-            sums[r] = simd.mul_add_e_f64s(a, x_v, sums[r]);
-            y_v = simd.mul_add_e_f64s(a, simd.splat_f64s(x[r]), y_v);
-        }
-        *y = y_v;
-    }
-    for r in 0..PANEL {
-        y[r] += simd.reduce_sum_f64s(sums[r]);
-    }
-}
 
-/// Mask of the lower triangle of a block. Products with a row and with its transpose both see the
-/// diagonal, so each gets half of it, which is exact.
-const HALF_DIAGONAL: [[f64; PANEL]; PANEL] = {
-    let mut mask = [[0.0; PANEL]; PANEL];
-    let mut r = 0;
-    while r < PANEL {
-        let mut c = 0;
-        while c < r {
-            mask[r][c] = 1.0;
-            c += 1;
-        }
-        mask[r][r] = 0.5;
-        r += 1;
-    }
-    mask
-};
-
-/// `y += c x − G (Gᵀ x)`.
-struct PendingProduct<'a> {
-    pending: &'a [[Panel; DELAY]],
-    count: usize,
-    shift: f64,
-    x: &'a [Panel],
-    y: &'a mut [Panel],
-}
-
-impl WithSimd for PendingProduct<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // Whole groups of columns, so that their sums stay in registers. What a column beyond
-        // `count` holds is of no account: its coefficient is zero.
-        let groups = self.count.div_ceil(GROUP);
-        let mut minus = [[simd.splat_f64s(0.0); GROUP]; DELAY / GROUP];
-        for (group, minus) in minus.iter_mut().enumerate().take(groups) {
-            let mut sums = [simd.splat_f64s(0.0); GROUP];
-            for (columns, x) in self.pending.iter().zip(self.x) {
-                let columns = &columns.as_chunks::<GROUP>().0[group];
-                for (v, &x) in lanes::<S>(&x.0).iter().enumerate() {
-                    for (sum, column) in sums.iter_mut().zip(columns) {
-                        *sum = simd.mul_add_e_f64s(lanes::<S>(&column.0)[v], x, *sum);
+    #[test]
+    fn equals_dense_storage_for_any_order_of_operations() {
+        for n in [1, 2, 3, 7, 16, 33, 64, 131] {
+            let mut random = Uniform(n as u64);
+            let packed = start(n, &mut random);
+            let mut dense = Dense::from_packed(n, &packed);
+            let mut p = PackedCovariance::from_packed(n, packed, Precision::Double);
+            for _ in 0..5 * DELAY {
+                let f = random.vector(n);
+                let expected = dense.apply(&f);
+                match (4.0 * random.next().abs()) as usize {
+                    0 => {
+                        let mut out = vec![f64::NAN; n];
+                        p.apply(&f, &mut out);
+                        assert!(relative_difference(&out, &expected) < 1e-12, "n = {n}");
+                    }
+                    1 => {
+                        p.inflate(0.01);
+                        dense.map(|i, j, p| if i == j { p + 0.01 } else { p });
+                    }
+                    2 => {
+                        p.scale(1.02);
+                        dense.map(|_, _, p| 1.02 * p);
+                    }
+                    _ => {
+                        let (g, weight) = update(&mut p, &f, 0.5);
+                        assert!(relative_difference(&g, &expected) < 1e-12, "n = {n}");
+                        dense.map(|i, j, p| p - weight * g[i] * g[j]);
                     }
                 }
             }
-            for (k, sum) in sums.into_iter().enumerate().take(self.count - group * GROUP) {
-                minus[k] = simd.splat_f64s(-simd.reduce_sum_f64s(sum));
-            }
-        }
-        let shift = simd.splat_f64s(self.shift);
-        for ((columns, x), y) in self.pending.iter().zip(self.x).zip(self.y) {
-            for (v, y) in lanes_mut::<S>(&mut y.0).iter_mut().enumerate() {
-                let mut sum = simd.mul_add_e_f64s(shift, lanes::<S>(&x.0)[v], *y);
-                for (columns, minus) in columns.as_chunks::<GROUP>().0.iter().zip(&minus[..groups]) {
-                    for (column, &minus) in columns.iter().zip(minus) {
-                        sum = simd.mul_add_e_f64s(minus, lanes::<S>(&column.0)[v], sum);
-                    }
-                }
-                *y = sum;
-            }
+            assert!(
+                relative_difference(&p.to_packed(), &dense.to_packed()) < 1e-12,
+                "n = {n}"
+            );
         }
     }
-}
 
-/// `P₀ ← α (P₀ + c I − G Gᵀ)`, tile by tile.
-struct RankUpdate<'a, T> {
-    n: usize,
-    packed: &'a mut [T],
-    pending: &'a [[Panel; DELAY]],
-    count: usize,
-    shift: f64,
-    factor: f64,
-}
-
-impl<T: Entry> WithSimd for RankUpdate<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for (block, g_rows) in self.pending.iter().enumerate() {
-            let first = block * PANEL;
-            let rows = PANEL.min(self.n - first);
-            for (p, g_columns) in self.pending[..=block].iter().enumerate() {
-                let (a, b) = (&g_rows[..self.count], &g_columns[..self.count]);
-                let mut tile = outer_products(simd, a, b);
-                for r in 0..rows {
-                    let row = &mut self.packed[row_start(first + r) + p * PANEL..];
-                    if p < block {
-                        subtract(&mut row[..PANEL], &tile[r], self.factor);
-                    } else {
-                        tile[r].0[r] -= self.shift;
-                        subtract(&mut row[..=r], &tile[r], self.factor);
-                    }
+    #[test]
+    fn time_of_flush_does_not_matter() {
+        let n = 45;
+        let run = |period: usize| {
+            let mut random = Uniform(5);
+            let mut p = PackedCovariance::from_diagonal(&vec![2.0; n], Precision::Double);
+            for step in 0..100 {
+                update(&mut p, &random.vector(n), 0.1);
+                p.inflate(1e-3);
+                p.scale(1.001);
+                if step % period == period - 1 {
+                    p.flush();
                 }
             }
+            p.to_packed()
+        };
+        let late = run(1000);
+        for period in [1, 2, 5, DELAY - 1, DELAY, DELAY + 1] {
+            assert!(
+                relative_difference(&run(period), &late) < 1e-12,
+                "period {period}"
+            );
         }
     }
-}
 
-/// `row ← factor (row − products)`.
-#[inline(always)]
-fn subtract<T: Entry>(row: &mut [T], products: &Panel, factor: f64) {
-    for (entry, product) in row.iter_mut().zip(&products.0) {
-        *entry = T::narrow(factor * (entry.widen() - product));
+    #[test]
+    fn stays_positive_definite() {
+        let n = 60;
+        let mut random = Uniform(11);
+        let mut p = PackedCovariance::scaled_identity(n, 100.0, Precision::Double);
+        for _ in 0..5000 {
+            update(&mut p, &random.vector(n), 1e-3);
+            p.inflate(1e-6);
+        }
+        assert!(p.smallest_pivot().unwrap() > 1e-6);
+        assert!(
+            p.diagonal()
+                .iter()
+                .all(|&variance| variance > 0.0 && variance < 1.0)
+        );
     }
-}
 
-/// The 8 × 8 tile `Σ_k a_k b_kᵀ`, kept in registers while it is summed.
-#[inline(always)]
-fn outer_products<S: Simd>(simd: S, a: &[Panel], b: &[Panel]) -> [Panel; PANEL] {
-    let mut tile = [ZERO; PANEL];
-    for v in 0..PANEL / S::F64_LANES {
-        let mut sums = [simd.splat_f64s(0.0); PANEL];
-        for (a, b) in a.iter().zip(b) {
-            let b = lanes::<S>(&b.0)[v];
-            for (sum, &a) in sums.iter_mut().zip(&a.0) {
-                *sum = simd.mul_add_e_f64s(simd.splat_f64s(a), b, *sum);
+    /// Each of the 13 flushes rounds an entry by at most 2⁻²⁴ = 6·10⁻⁸ of itself, and the recursion
+    /// is a contraction that damps earlier errors, so they add up to at most 13·6·10⁻⁸ < 10⁻⁶ of
+    /// the largest entry.
+    #[test]
+    fn single_precision_is_close_to_double() {
+        let n = 70;
+        let run = |precision| {
+            let mut random = Uniform(3);
+            let mut p = PackedCovariance::scaled_identity(n, 1.0, precision);
+            for _ in 0..13 * DELAY {
+                update(&mut p, &random.vector(n), 1.0);
+                p.inflate(1e-2);
             }
-        }
-        for (row, sum) in tile.iter_mut().zip(sums) {
-            lanes_mut::<S>(&mut row.0)[v] = sum;
-        }
+            p.to_packed()
+        };
+        let difference = relative_difference(&run(Precision::Single), &run(Precision::Double));
+        assert!(difference > 0.0 && difference < 1e-6, "{difference:e}");
     }
-    tile
+
+    #[test]
+    fn finds_a_planted_negative_pivot() {
+        let mut diagonal = vec![1.0; 20];
+        diagonal[4] = 0.25;
+        let mut p = PackedCovariance::from_diagonal(&diagonal, Precision::Double);
+        assert_eq!(p.smallest_pivot(), Ok(0.25));
+        let mut unit = vec![0.0; 20];
+        unit[13] = 1.0;
+        p.downdate(&unit, 1.5);
+        assert_eq!(p.smallest_pivot(), Err(13));
+        p.inflate(1.0);
+        assert!((p.smallest_pivot().unwrap() - 0.5).abs() < 1e-12);
+    }
 }

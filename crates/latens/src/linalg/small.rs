@@ -121,5 +121,7 @@ pub fn set_identity(matrix: &mut [f64], n: usize) {
 
 /// The transpose of an n×m matrix.
 pub fn transpose(a: &[f64], n: usize, m: usize) -> Vec<f64> {
-    (0..m).flat_map(|j| (0..n).map(move |i| a[i * m + j])).collect()
+    (0..m)
+        .flat_map(|j| (0..n).map(move |i| a[i * m + j]))
+        .collect()
 }

@@ -48,11 +48,17 @@ pub struct ModelError {
 impl ModelError {
     pub(crate) fn new(file: &str, text: &str, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.sort_by_key(|d| d.span.start);
-        diagnostics.dedup();
+        // the learned and the true equations share much, and so their mistakes
+        let mut once: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
+        for d in diagnostics {
+            if !once.contains(&d) {
+                once.push(d);
+            }
+        }
         Self {
             file: file.into(),
             text: text.into(),
-            diagnostics,
+            diagnostics: once,
         }
     }
 
@@ -120,7 +126,10 @@ mod tests {
         );
         let shown = error.to_string();
         assert!(shown.contains("m.toml:2:10"), "{shown}");
-        assert!(shown.contains("2 | x = \"µ + y\"\n  |          ^\n"), "{shown}");
+        assert!(
+            shown.contains("2 | x = \"µ + y\"\n  |          ^\n"),
+            "{shown}"
+        );
         assert!(shown.ends_with("= help: define it"), "{shown}");
     }
 }

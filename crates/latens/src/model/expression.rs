@@ -27,6 +27,8 @@ pub enum Kind {
     Negate(Box<Expr>),
     Not(Box<Expr>),
     Binary(Operator, Box<Expr>, Box<Expr>),
+    /// Text with a mistake that is reported already.
+    Invalid,
 }
 
 /// An infix operator.
@@ -48,6 +50,14 @@ pub enum Operator {
 }
 
 impl Operator {
+    fn compares(self) -> bool {
+        use Operator::*;
+        matches!(
+            self,
+            Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual
+        )
+    }
+
     /// (left, right) binding strength; right > left makes the operator associate to the left.
     fn binding(self) -> (u8, u8) {
         use Operator::*;
@@ -89,11 +99,10 @@ pub fn parse(text: &str, offset: usize) -> Result<Expr, Diagnostic> {
         depth: 0,
     };
     if tokens.is_empty() {
-        return Err(Diagnostic::new(
-            offset..offset + text.len(),
-            "the expression is empty",
-        )
-        .help("write an equation, for example \"-k*x\""));
+        return Err(
+            Diagnostic::new(offset..offset + text.len(), "the expression is empty")
+                .help("write an equation, for example \"-k*x\""),
+        );
     }
     let expr = parser.expression(0)?;
     match parser.tokens.get(parser.next) {
@@ -122,12 +131,16 @@ fn tokenise(text: &str, offset: usize) -> Result<Vec<(Token, Span)>, Diagnostic>
             || (c == '.' && rest[1..].starts_with(|d: char| d.is_ascii_digit()))
         {
             let length = number_length(rest);
-            let value = rest[..length].parse().map_err(|_| {
-                Diagnostic::new(
-                    offset + start..offset + start + length,
-                    "this is not a number",
-                )
-            })?;
+            let value = rest[..length]
+                .parse()
+                .ok()
+                .filter(|v: &f64| v.is_finite())
+                .ok_or_else(|| {
+                    Diagnostic::new(
+                        offset + start..offset + start + length,
+                        "this is not a finite number",
+                    )
+                })?;
             (Token::Number(value), length)
         } else if is_name_start(c) {
             let length = rest
@@ -180,7 +193,7 @@ fn tokenise(text: &str, offset: usize) -> Result<Vec<(Token, Span)>, Diagnostic>
     Ok(tokens)
 }
 
-fn is_name_start(c: char) -> bool {
+pub(crate) fn is_name_start(c: char) -> bool {
     c.is_alphabetic() || c == '_'
 }
 
@@ -243,6 +256,11 @@ impl Parser<'_> {
                 break;
             }
             self.next += 1;
+            if operator.compares() && matches!(left.kind, Kind::Binary(o, ..) if o.compares()) {
+                let span = self.tokens[self.next - 1].1.clone();
+                return Err(Diagnostic::new(span, "comparisons cannot be chained")
+                    .help("write `0 < x and x < 1`"));
+            }
             let right = self.expression(right_binding)?;
             let span = left.span.start..right.span.end;
             left = Expr {
@@ -278,11 +296,9 @@ impl Parser<'_> {
             Token::Name(name) if self.peek() == Some(&Token::Open) => self.call(name, &start)?,
             Token::Name(name) => Kind::Name(name),
             _ => {
-                return Err(
-                    Diagnostic::new(start, "expected a value here").help(
-                        "a value is a number, a name, a function call or an expression in brackets",
-                    ),
-                );
+                return Err(Diagnostic::new(start, "expected a value here").help(
+                    "a value is a number, a name, a function call or an expression in brackets",
+                ));
             }
         };
         Ok(Expr {
@@ -357,12 +373,15 @@ mod tests {
                 ..
             } => {
                 let arguments: Vec<_> = arguments.iter().map(show).collect();
-                let output = output.as_ref().map_or(String::new(), |o| format!(".{}", o.0));
+                let output = output
+                    .as_ref()
+                    .map_or(String::new(), |o| format!(".{}", o.0));
                 format!("{name}({}){output}", arguments.join(","))
             }
             Kind::Negate(a) => format!("(-{})", show(a)),
             Kind::Not(a) => format!("(not {})", show(a)),
             Kind::Binary(o, a, b) => format!("({} {o:?} {})", show(a), show(b)),
+            Kind::Invalid => "?".into(),
         }
     }
 
@@ -397,6 +416,8 @@ mod tests {
             ("a)", 1, "closes nothing"),
             ("a = b", 2, "no meaning"),
             ("f(a,)", 4, "expected a value"),
+            ("0 < x < 1", 6, "chained"),
+            ("1 + 1e999", 4, "finite"),
             ("", 0, "empty"),
         ] {
             let d = parse(text, 100).unwrap_err();

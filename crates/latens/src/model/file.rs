@@ -6,9 +6,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Span};
-use crate::suggest::suggest;
 use super::expression::{self, Expr};
 use super::network::Activation;
+use crate::suggest::suggest;
 
 /// A name or value with its place.
 #[derive(Debug, Clone)]
@@ -125,13 +125,27 @@ pub(crate) const KEYS: [(&str, &[&str]); 9] = [
     (
         "",
         &[
-            "name", "description", "time", "constants", "inputs", "states", "expressions",
-            "networks", "unknowns", "measurements", "tables", "truth", "simulation",
+            "name",
+            "description",
+            "time",
+            "constants",
+            "inputs",
+            "states",
+            "expressions",
+            "networks",
+            "unknowns",
+            "measurements",
+            "tables",
+            "truth",
+            "simulation",
         ],
     ),
     ("time", &["unit", "step", "method", "substeps"]),
     ("inputs", &["unit"]),
-    ("states", &["derivative", "start", "unit", "scale", "center"]),
+    (
+        "states",
+        &["derivative", "start", "unit", "scale", "center"],
+    ),
     ("networks", &["layers", "outputs", "skip"]),
     ("unknowns", &["guess", "scale", "positive", "unit"]),
     ("measurements", &["value", "unit"]),
@@ -143,7 +157,9 @@ pub(crate) const KEYS: [(&str, &[&str]); 9] = [
 ];
 
 fn keys(section: &str) -> &'static [&'static str] {
-    KEYS.iter().find(|(s, _)| *s == section).map_or(&[], |(_, k)| k)
+    KEYS.iter()
+        .find(|(s, _)| *s == section)
+        .map_or(&[], |(_, k)| k)
 }
 
 type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
@@ -156,8 +172,11 @@ pub fn read(text: &str) -> (ModelFile, Vec<Diagnostic>) {
         diagnostics: errors
             .iter()
             .map(|e| {
-                Diagnostic::new(e.span().unwrap_or(0..0), format!("not valid TOML: {}", e.message()))
-                    .help("see the examples written by `latens init`")
+                Diagnostic::new(
+                    e.span().unwrap_or(0..0),
+                    format!("not valid TOML: {}", e.message()),
+                )
+                .help("see the examples written by `latens init`")
             })
             .collect(),
     };
@@ -172,7 +191,8 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn fail(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::new(span, message).help(help));
+        self.diagnostics
+            .push(Diagnostic::new(span, message).help(help));
     }
 
     fn model(&mut self, root: &DeTable<'_>) -> ModelFile {
@@ -182,7 +202,9 @@ impl Reader<'_> {
         self.check_keys(time, keys("time"), "[time]");
         let substeps = self.count(time, "substeps").unwrap_or(1);
         let step = self.positive(time, "step");
-        let method = self.choice(time, "method", &Method::NAMES).unwrap_or(Method::Euler);
+        let method = self
+            .choice(time, "method", &Method::NAMES)
+            .unwrap_or(Method::Euler);
         ModelFile {
             name: self.text_of(root, "name"),
             description: self.text_of(root, "description"),
@@ -251,13 +273,21 @@ impl Reader<'_> {
                 .collect(),
         };
         let skip = self.boolean(table, "skip");
-        Some(NetworkDef { name, layers, outputs, skip })
+        Some(NetworkDef {
+            name,
+            layers,
+            outputs,
+            skip,
+        })
     }
 
     fn layer(&mut self, value: Value) -> Option<(usize, Activation)> {
         let text = self.string(value)?;
         let mut words = text.value.split_whitespace();
-        let units = words.next().and_then(|w| w.parse::<usize>().ok()).filter(|&u| u > 0);
+        let units = words
+            .next()
+            .and_then(|w| w.parse::<usize>().ok())
+            .filter(|&u| u > 0);
         let name = words.next().unwrap_or("");
         let activation = Activation::NAMES.iter().find(|(n, _)| *n == name);
         match (units, activation, words.next()) {
@@ -267,7 +297,10 @@ impl Reader<'_> {
                 self.fail(
                     text.span,
                     format!("`{}` is not a layer", text.value),
-                    format!("write a number of units and one of {}: \"20 tanh\"", names.join(", ")),
+                    format!(
+                        "write a number of units and one of {}: \"20 tanh\"",
+                        names.join(", ")
+                    ),
                 );
                 None
             }
@@ -287,7 +320,10 @@ impl Reader<'_> {
         };
         let positive = self.boolean(table, "positive");
         if positive && guess <= 0.0 {
-            let message = format!("unknown `{}` is positive but its guess is {guess}", name.value);
+            let message = format!(
+                "unknown `{}` is positive but its guess is {guess}",
+                name.value
+            );
             self.fail(name.span.clone(), message, "guess a positive value");
             return None;
         }
@@ -317,7 +353,11 @@ impl Reader<'_> {
             }
             _ => (self.expression(value)?, String::new()),
         };
-        Some(MeasurementDef { name, value: expression, unit })
+        Some(MeasurementDef {
+            name,
+            value: expression,
+            unit,
+        })
     }
 
     fn lookup_table(&mut self, name: At<String>, value: Value) -> Option<TableDef> {
@@ -327,18 +367,34 @@ impl Reader<'_> {
         let period = self.positive(table, "period");
         let span = name.span.clone();
         if x.is_empty() || x.len() != y.len() {
-            let message = format!("table `{}` has {} x and {} y values", name.value, x.len(), y.len());
+            let message = format!(
+                "table `{}` has {} x and {} y values",
+                name.value,
+                x.len(),
+                y.len()
+            );
             self.fail(span, message, "give as many y as x, at least one");
             return None;
         }
         if let Some(i) = x.windows(2).position(|w| w[1] <= w[0]) {
-            let message = format!("x of table `{}` does not increase at {}", name.value, x[i + 1]);
+            let message = format!(
+                "x of table `{}` does not increase at {}",
+                name.value,
+                x[i + 1]
+            );
             self.fail(span, message, "sort the points by x, each x once");
             return None;
         }
         if period.is_some_and(|p| x[x.len() - 1] - x[0] >= p) {
-            let message = format!("the points of table `{}` span a whole period or more", name.value);
-            self.fail(span, message, "give one period, without repeating its first point");
+            let message = format!(
+                "the points of table `{}` span a whole period or more",
+                name.value
+            );
+            self.fail(
+                span,
+                message,
+                "give one period, without repeating its first point",
+            );
             return None;
         }
         Some(TableDef { name, x, y, period })
@@ -433,37 +489,66 @@ impl Reader<'_> {
         };
         let mut entries = Vec::new();
         for (key, value) in table {
-            let name = At { value: key.get_ref().to_string(), span: key.span() };
+            let name = At {
+                value: key.get_ref().to_string(),
+                span: key.span(),
+            };
             entries.extend(read(self, name, value));
         }
         entries
     }
 
-    fn named_expressions(&mut self, parent: &DeTable<'_>, section: &str) -> Vec<(At<String>, Expr)> {
-        self.entries(parent, section, |r, name, value| Some((name, r.expression(value)?)))
+    fn named_expressions(
+        &mut self,
+        parent: &DeTable<'_>,
+        section: &str,
+    ) -> Vec<(At<String>, Expr)> {
+        self.entries(parent, section, |r, name, value| {
+            Some((name, r.expression(value)?))
+        })
     }
 
     fn named_numbers(&mut self, parent: &DeTable<'_>, section: &str) -> Vec<(At<String>, f64)> {
-        self.entries(parent, section, |r, name, value| Some((name, r.as_number(value)?)))
+        self.entries(parent, section, |r, name, value| {
+            Some((name, r.as_number(value)?))
+        })
     }
 
     fn string(&mut self, value: Value) -> Option<At<String>> {
         match value.get_ref() {
-            DeValue::String(s) => Some(At { value: s.to_string(), span: value.span() }),
+            DeValue::String(s) => Some(At {
+                value: s.to_string(),
+                span: value.span(),
+            }),
             _ => {
-                self.fail(value.span(), "expected text in quotes", "put it between \"…\"");
+                self.fail(
+                    value.span(),
+                    "expected text in quotes",
+                    "put it between \"…\"",
+                );
                 None
             }
         }
     }
 
     fn text_of(&mut self, table: &DeTable<'_>, key: &str) -> String {
-        table.get(key).and_then(|v| self.string(v)).map_or(String::new(), |s| s.value)
+        table
+            .get(key)
+            .and_then(|v| self.string(v))
+            .map_or(String::new(), |s| s.value)
     }
 
-    fn choice<T: Copy>(&mut self, table: &DeTable<'_>, key: &str, names: &[(&str, T)]) -> Option<T> {
+    fn choice<T: Copy>(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &str,
+        names: &[(&str, T)],
+    ) -> Option<T> {
         let text = self.string(table.get(key)?)?;
-        let found = names.iter().find(|(n, _)| *n == text.value).map(|(_, v)| *v);
+        let found = names
+            .iter()
+            .find(|(n, _)| *n == text.value)
+            .map(|(_, v)| *v);
         if found.is_none() {
             let names: Vec<_> = names.iter().map(|(n, _)| *n).collect();
             let message = format!("`{}` is not a {key}", text.value);
@@ -475,12 +560,18 @@ impl Reader<'_> {
     fn as_number(&mut self, value: Value) -> Option<f64> {
         let number = match value.get_ref() {
             DeValue::Float(f) => f.as_str().parse().ok(),
-            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().map(|i| i as f64),
+            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix())
+                .ok()
+                .map(|i| i as f64),
             _ => None,
         };
         let number = number.filter(|n: &f64| n.is_finite());
         if number.is_none() {
-            self.fail(value.span(), "expected a finite number", "write it without quotes");
+            self.fail(
+                value.span(),
+                "expected a finite number",
+                "write it without quotes",
+            );
         }
         number
     }
@@ -493,14 +584,20 @@ impl Reader<'_> {
         let value = table.get(key)?;
         let number = self.as_number(value)?;
         if number <= 0.0 {
-            self.fail(value.span(), format!("{key} must be positive"), "give a value above zero");
+            self.fail(
+                value.span(),
+                format!("{key} must be positive"),
+                "give a value above zero",
+            );
             return None;
         }
         Some(number)
     }
 
     fn numbers(&mut self, table: &DeTable<'_>, key: &str) -> Vec<f64> {
-        let Some(value) = table.get(key) else { return vec![] };
+        let Some(value) = table.get(key) else {
+            return vec![];
+        };
         let list = self.array(value, "a list of numbers: [0.0, 0.5, 1.0]");
         list.iter().filter_map(|v| self.as_number(v)).collect()
     }
@@ -509,7 +606,11 @@ impl Reader<'_> {
         let value = table.get(key)?;
         let number = self.as_number(value)?;
         if number < 1.0 || number != number.round() {
-            self.fail(value.span(), format!("{key} must be a whole number from 1"), "for example 1");
+            self.fail(
+                value.span(),
+                format!("{key} must be a whole number from 1"),
+                "for example 1",
+            );
             return None;
         }
         Some(number as usize)
@@ -520,7 +621,11 @@ impl Reader<'_> {
             None => false,
             Some((DeValue::Boolean(b), _)) => *b,
             Some((_, span)) => {
-                self.fail(span, format!("{key} is true or false"), "write it without quotes");
+                self.fail(
+                    span,
+                    format!("{key} is true or false"),
+                    "write it without quotes",
+                );
                 false
             }
         }
@@ -531,7 +636,10 @@ impl Reader<'_> {
         let span = value.span();
         if let DeValue::Float(_) | DeValue::Integer(_) = value.get_ref() {
             let number = self.as_number(value)?;
-            return Some(Expr { kind: expression::Kind::Number(number), span });
+            return Some(Expr {
+                kind: expression::Kind::Number(number),
+                span,
+            });
         }
         let text = self.string(value)?.value;
         // The text's own place: behind the quotes. A string with escapes is pointed at as a whole.

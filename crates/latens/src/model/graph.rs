@@ -218,10 +218,9 @@ impl Graph {
             Node::Constant(_) | Node::Time | Node::State(_) | Node::Input(_) | Node::Theta(_) => {
                 vec![]
             }
-            Node::Unary(_, a)
-            | Node::Powi(a, _)
-            | Node::Lookup(_, a)
-            | Node::LookupSlope(_, a) => vec![a],
+            Node::Unary(_, a) | Node::Powi(a, _) | Node::Lookup(_, a) | Node::LookupSlope(_, a) => {
+                vec![a]
+            }
             Node::Binary(_, a, b) => vec![a, b],
             Node::Select(c, a, b) => vec![c, a, b],
             Node::Output(c, _) | Node::Slope(c, ..) => self.calls[c].arguments.clone(),
@@ -374,7 +373,13 @@ impl Graph {
         }
     }
 
-    fn binary_derivative(&mut self, op: Binary, node: Id, (a, b): (Id, Id), (da, db): (Id, Id)) -> Id {
+    fn binary_derivative(
+        &mut self,
+        op: Binary,
+        node: Id,
+        (a, b): (Id, Id),
+        (da, db): (Id, Id),
+    ) -> Id {
         use Binary::*;
         match op {
             Add => self.add(da, db),
@@ -468,8 +473,20 @@ impl Binary {
             Binary::Divide => x / y,
             Binary::Power => x.powf(y),
             Binary::Atan2 => x.atan2(y),
-            Binary::Min => if x <= y { x } else { y },
-            Binary::Max => if y <= x { x } else { y },
+            Binary::Min => {
+                if x <= y {
+                    x
+                } else {
+                    y
+                }
+            }
+            Binary::Max => {
+                if y <= x {
+                    x
+                } else {
+                    y
+                }
+            }
             Binary::Less => f64::from(x < y),
             Binary::LessEqual => f64::from(x <= y),
             Binary::Equal => f64::from(x == y),
@@ -557,7 +574,9 @@ mod tests {
     #[test]
     fn safe_functions_are_smooth_through_zero() {
         // x/(1−e^−x) − x/2 is even; its derivative is therefore odd about 1/2
-        for x in [1e-9, 1e-6, 9.9e-6, 1.01e-5, 1e-3, 0.049, 0.051, 0.7, 3.0, 40.0] {
+        for x in [
+            1e-9, 1e-6, 9.9e-6, 1.01e-5, 1e-3, 0.049, 0.051, 0.7, 3.0, 40.0,
+        ] {
             assert!((linoid(x) - x / 2.0 - (linoid(-x) + x / 2.0)).abs() < 1e-13 * linoid(x));
             assert!((linoid_slope(x) + linoid_slope(-x) - 1.0).abs() < 1e-13);
             assert!((sinc(x) - sinc(-x)).abs() == 0.0);

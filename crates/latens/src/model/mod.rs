@@ -134,11 +134,12 @@ impl Model {
     fn build(file: &ModelFile, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Self> {
         resolve::check_names(file, diagnostics);
         let equations = resolve::equations(file, Variant::Learned, diagnostics);
-        let truth_equations = if file.truth.is_empty() && !(file.networks.is_empty() && file.unknowns.is_empty()) {
-            None
-        } else {
-            resolve::equations(file, Variant::Truth, diagnostics)
-        };
+        let truth_equations =
+            if file.truth.is_empty() && !(file.networks.is_empty() && file.unknowns.is_empty()) {
+                None
+            } else {
+                resolve::equations(file, Variant::Truth, diagnostics)
+            };
         if !diagnostics.is_empty() {
             return None;
         }
@@ -146,7 +147,11 @@ impl Model {
         let curves: Vec<Curve> = file
             .tables
             .iter()
-            .map(|t| Curve { x: t.x.clone(), y: t.y.clone(), period: t.period })
+            .map(|t| Curve {
+                x: t.x.clone(),
+                y: t.y.clone(),
+                period: t.period,
+            })
             .collect();
         let networks = file
             .networks
@@ -166,13 +171,21 @@ impl Model {
             })
             .collect();
         let inputs = file.inputs.len();
-        let system =
-            System::compile(equations, inputs, file.unknowns.len(), networks, curves.clone());
+        let system = System::compile(
+            equations,
+            inputs,
+            file.unknowns.len(),
+            networks,
+            curves.clone(),
+        );
         let truth = match truth_equations {
             None => None,
             Some(e) => Some(truth(file, e, curves, diagnostics)?),
         };
-        let quantity = |name: &str, unit: &str| Quantity { name: name.into(), unit: unit.into() };
+        let quantity = |name: &str, unit: &str| Quantity {
+            name: name.into(),
+            unit: unit.into(),
+        };
         let state_unit = |name: &str| {
             let state = file.states.iter().find(|s| s.name.value == name);
             state.map_or("", |s| s.unit.as_str())
@@ -196,13 +209,21 @@ impl Model {
                     center: s.center,
                 })
                 .collect(),
-            inputs: file.inputs.iter().map(|(n, unit)| quantity(&n.value, unit)).collect(),
+            inputs: file
+                .inputs
+                .iter()
+                .map(|(n, unit)| quantity(&n.value, unit))
+                .collect(),
             measurements: file
                 .measurements
                 .iter()
                 .map(|m| {
                     // a measurement named like its state has the state's unit
-                    let unit = if m.unit.is_empty() { state_unit(&m.name.value) } else { &m.unit };
+                    let unit = if m.unit.is_empty() {
+                        state_unit(&m.name.value)
+                    } else {
+                        &m.unit
+                    };
                     quantity(&m.name.value, unit)
                 })
                 .collect(),
@@ -235,7 +256,9 @@ impl Model {
     /// States that no measurement sees directly.
     pub fn hidden(&self) -> Vec<usize> {
         let seen = self.system.measure_pattern();
-        (0..self.states.len()).filter(|i| !seen.iter().any(|(_, j)| j == i)).collect()
+        (0..self.states.len())
+            .filter(|i| !seen.iter().any(|(_, j)| j == i))
+            .collect()
     }
 
     /// Index of a state by name.
@@ -254,8 +277,11 @@ fn truth(
     let mut graph = equations.graph.clone();
     let zero = graph.constant(0.0);
     let control_tape = |controls: &[Option<graph::Id>], fallback: &[Option<graph::Id>]| {
-        let roots: Vec<graph::Id> =
-            controls.iter().zip(fallback).map(|(c, f)| c.or(*f).unwrap_or(zero)).collect();
+        let roots: Vec<graph::Id> = controls
+            .iter()
+            .zip(fallback)
+            .map(|(c, f)| c.or(*f).unwrap_or(zero))
+            .collect();
         Tape::compile(&graph, &roots, &[])
     };
     let lqr_inputs = file.simulation.lqr.iter().flat_map(|l| &l.inputs);
@@ -278,7 +304,12 @@ fn truth(
                 .start
                 .iter()
                 .filter_map(|(name, v)| {
-                    Some((file.states.iter().position(|s| s.name.value == name.value)?, *v))
+                    Some((
+                        file.states
+                            .iter()
+                            .position(|s| s.name.value == name.value)?,
+                        *v,
+                    ))
                 })
                 .collect(),
             controls: control_tape(c, &equations.controls),
@@ -286,7 +317,10 @@ fn truth(
         .collect();
     let mut process_noise = vec![0.0; n];
     for (name, v) in &file.simulation.process_noise {
-        let i = file.states.iter().position(|s| s.name.value == name.value)?;
+        let i = file
+            .states
+            .iter()
+            .position(|s| s.name.value == name.value)?;
         process_noise[i] = *v;
     }
     let input_graph = equations.graph.clone();
@@ -337,8 +371,17 @@ fn input_jacobian(
     let tape = Tape::compile(&graph, &roots, &[]);
     let mut slots = tape.slots();
     let (state, input) = (vec![0.0; n], vec![0.0; m]);
-    let at = Point { time: 0.0, state: &state, input: &input, theta: &[] };
-    let env = tape::Networks { networks: &[], calls: &[], curves };
+    let at = Point {
+        time: 0.0,
+        state: &state,
+        input: &input,
+        theta: &[],
+    };
+    let env = tape::Networks {
+        networks: &[],
+        calls: &[],
+        curves,
+    };
     tape.run(&mut slots, &mut [], env, at);
     (0..roots.len()).map(|i| tape.root(&slots, i)).collect()
 }
@@ -353,10 +396,18 @@ fn lqr_gain(
     let (n, m) = (file.states.len(), file.inputs.len());
     let (state, input) = (vec![0.0; n], vec![0.0; m]);
     let (mut f, mut a) = (vec![0.0; n], vec![0.0; n * n]);
-    let at = Point { time: 0.0, state: &state, input: &input, theta: &[] };
+    let at = Point {
+        time: 0.0,
+        state: &state,
+        input: &input,
+        theta: &[],
+    };
     system.linearise(&mut system.workspace(), at, &mut f, &mut a);
     let weight = |weights: &[(file::At<String>, f64)], name: &str| {
-        weights.iter().find(|(w, _)| w.value == name).map(|(_, v)| *v)
+        weights
+            .iter()
+            .find(|(w, _)| w.value == name)
+            .map(|(_, v)| *v)
     };
     let q: Vec<f64> = file
         .states
@@ -364,13 +415,16 @@ fn lqr_gain(
         .map(|s| weight(&def.states, &s.name.value).unwrap_or(0.0))
         .collect();
     // Inputs without a weight are not the controller's: their columns are left out.
-    let used: Vec<usize> =
-        (0..m).filter(|&j| weight(&def.inputs, &file.inputs[j].0.value).is_some()).collect();
+    let used: Vec<usize> = (0..m)
+        .filter(|&j| weight(&def.inputs, &file.inputs[j].0.value).is_some())
+        .collect();
     let r: Vec<f64> = used
         .iter()
         .filter_map(|&j| weight(&def.inputs, &file.inputs[j].0.value))
         .collect();
-    let b_used: Vec<f64> = (0..n).flat_map(|i| used.iter().map(move |&j| b[i * m + j])).collect();
+    let b_used: Vec<f64> = (0..n)
+        .flat_map(|i| used.iter().map(move |&j| b[i * m + j]))
+        .collect();
     let k = lqr::gain(&a, &b_used, &q, &r, n)?;
     let mut gain = vec![0.0; m * n];
     for (row, &j) in used.iter().enumerate() {

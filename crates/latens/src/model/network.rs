@@ -220,14 +220,22 @@ impl Network {
             }
             let (mut end, mut at) = (hidden, last);
             for (l, &(units, _)) in self.layers.iter().enumerate().rev() {
-                let width = if l == 0 { self.arguments } else { self.layers[l - 1].0 };
+                let width = if l == 0 {
+                    self.arguments
+                } else {
+                    self.layers[l - 1].0
+                };
                 let start = end - units;
                 at -= (width + 1) * units;
                 for u in start..end {
                     delta[u] *= trace.slopes[u];
                 }
                 let (below, own) = delta.split_at_mut(start);
-                let below = if l == 0 { &mut *jacobian } else { &mut below[start - width..] };
+                let below = if l == 0 {
+                    &mut *jacobian
+                } else {
+                    &mut below[start - width..]
+                };
                 if l > 0 {
                     below.fill(0.0);
                 }
@@ -267,7 +275,10 @@ impl Network {
         }
         let outputs = self.outputs.len();
         let d = factor * self.scaling.output[k];
-        for (g, z) in gradient[at + k * width..].iter_mut().zip(&trace.activations[from..]) {
+        for (g, z) in gradient[at + k * width..]
+            .iter_mut()
+            .zip(&trace.activations[from..])
+        {
             *g += d * z;
         }
         gradient[at + width * outputs + k] += d;
@@ -312,7 +323,11 @@ mod tests {
                     name: "n".into(),
                     outputs: vec!["a".into(), "b".into()],
                     arguments: 3,
-                    layers: if hidden { vec![(5, activation), (4, Activation::Tanh)] } else { vec![] },
+                    layers: if hidden {
+                        vec![(5, activation), (4, Activation::Tanh)]
+                    } else {
+                        vec![]
+                    },
                     skip,
                     scaling: Scaling {
                         center: vec![0.1, -0.3, 2.0],
@@ -347,7 +362,10 @@ mod tests {
                     run(&weights, &arguments, &mut trace);
                     let difference = (up - combined(&trace)) / (2.0 * h);
                     weights[i] = w;
-                    assert!((difference - gradient[i]).abs() < 1e-7, "{activation:?} weight {i}");
+                    assert!(
+                        (difference - gradient[i]).abs() < 1e-7,
+                        "{activation:?} weight {i}"
+                    );
                 }
                 for j in 0..3 {
                     let a = arguments[j];

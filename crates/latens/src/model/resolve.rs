@@ -3,18 +3,44 @@
 use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Diagnostic, Span};
-use crate::suggest::suggest;
 use super::expression::{Expr, Kind, Operator};
 use super::file::{At, ModelFile};
 use super::graph::{Binary, Graph, Id, Node, Unary};
+use crate::suggest::suggest;
 
 /// Functions and their number of arguments.
 pub const FUNCTIONS: [(&str, usize); 31] = [
-    ("abs", 1), ("acos", 1), ("asin", 1), ("atan", 1), ("atan2", 2), ("cos", 1), ("cosh", 1),
-    ("exp", 1), ("expm1", 1), ("floor", 1), ("if", 3), ("linoid", 1), ("log", 1), ("log1p", 1),
-    ("max", 2), ("min", 2), ("mod", 2), ("sigmoid", 1), ("sign", 1), ("sin", 1), ("sinc", 1),
-    ("sinh", 1), ("smooth_abs", 2), ("smooth_max", 3), ("smooth_min", 3), ("smooth_sign", 2),
-    ("softplus", 1), ("sqrt", 1), ("square", 1), ("tan", 1), ("tanh", 1),
+    ("abs", 1),
+    ("acos", 1),
+    ("asin", 1),
+    ("atan", 1),
+    ("atan2", 2),
+    ("cos", 1),
+    ("cosh", 1),
+    ("exp", 1),
+    ("expm1", 1),
+    ("floor", 1),
+    ("if", 3),
+    ("linoid", 1),
+    ("log", 1),
+    ("log1p", 1),
+    ("max", 2),
+    ("min", 2),
+    ("mod", 2),
+    ("sigmoid", 1),
+    ("sign", 1),
+    ("sin", 1),
+    ("sinc", 1),
+    ("sinh", 1),
+    ("smooth_abs", 2),
+    ("smooth_max", 3),
+    ("smooth_min", 3),
+    ("smooth_sign", 2),
+    ("softplus", 1),
+    ("sqrt", 1),
+    ("square", 1),
+    ("tan", 1),
+    ("tanh", 1),
 ];
 
 /// Names that are always there.
@@ -94,12 +120,15 @@ fn check_form(name: &At<String>, diagnostics: &mut Vec<Diagnostic>) {
     let text = name.value.as_str();
     let starts = text.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let rest = text.chars().all(|c| c.is_alphanumeric() || c == '_');
-    let reserved = ["and", "or", "not", TIME, PI].contains(&text)
-        || FUNCTIONS.iter().any(|(f, _)| *f == text);
+    let reserved =
+        ["and", "or", "not", TIME, PI].contains(&text) || FUNCTIONS.iter().any(|(f, _)| *f == text);
     if !(starts && rest) {
         diagnostics.push(
-            Diagnostic::new(name.span.clone(), format!("`{text}` cannot be used in an equation"))
-                .help("a name is letters, digits and _, and does not start with a digit"),
+            Diagnostic::new(
+                name.span.clone(),
+                format!("`{text}` cannot be used in an equation"),
+            )
+            .help("a name is letters, digits and _, and does not start with a digit"),
         );
     } else if reserved || text.starts_with("truth_") {
         diagnostics.push(
@@ -111,13 +140,48 @@ fn check_form(name: &At<String>, diagnostics: &mut Vec<Diagnostic>) {
 
 fn symbols(file: &ModelFile) -> Vec<(&At<String>, Symbol)> {
     let mut all = Vec::new();
-    all.extend(file.constants.iter().enumerate().map(|(i, c)| (&c.0, Symbol::Constant(i))));
-    all.extend(file.inputs.iter().enumerate().map(|(i, c)| (&c.0, Symbol::Input(i))));
-    all.extend(file.states.iter().enumerate().map(|(i, s)| (&s.name, Symbol::State(i))));
-    all.extend(file.expressions.iter().enumerate().map(|(i, e)| (&e.0, Symbol::Expression(i))));
-    all.extend(file.unknowns.iter().enumerate().map(|(i, u)| (&u.name, Symbol::Unknown(i))));
-    all.extend(file.networks.iter().enumerate().map(|(i, n)| (&n.name, Symbol::Network(i))));
-    all.extend(file.tables.iter().enumerate().map(|(i, t)| (&t.name, Symbol::Table(i))));
+    all.extend(
+        file.constants
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (&c.0, Symbol::Constant(i))),
+    );
+    all.extend(
+        file.inputs
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (&c.0, Symbol::Input(i))),
+    );
+    all.extend(
+        file.states
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (&s.name, Symbol::State(i))),
+    );
+    all.extend(
+        file.expressions
+            .iter()
+            .enumerate()
+            .map(|(i, e)| (&e.0, Symbol::Expression(i))),
+    );
+    all.extend(
+        file.unknowns
+            .iter()
+            .enumerate()
+            .map(|(i, u)| (&u.name, Symbol::Unknown(i))),
+    );
+    all.extend(
+        file.networks
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (&n.name, Symbol::Network(i))),
+    );
+    all.extend(
+        file.tables
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (&t.name, Symbol::Table(i))),
+    );
     all
 }
 
@@ -132,7 +196,10 @@ pub fn equations(
         file,
         variant,
         graph: Graph::default(),
-        names: symbols(file).into_iter().map(|(n, s)| (n.value.as_str(), s)).collect(),
+        names: symbols(file)
+            .into_iter()
+            .map(|(n, s)| (n.value.as_str(), s))
+            .collect(),
         memo: HashMap::new(),
         stack: Vec::new(),
         arguments: vec![None; file.networks.len()],
@@ -141,8 +208,12 @@ pub fn equations(
     let derivatives = lowering.derivatives();
     let measurements = lowering.measurements();
     let controls = lowering.controls(&file.simulation.inputs);
-    let held_out_controls =
-        file.simulation.held_out.iter().map(|h| lowering.controls(&h.inputs)).collect();
+    let held_out_controls = file
+        .simulation
+        .held_out
+        .iter()
+        .map(|h| lowering.controls(&h.inputs))
+        .collect();
     lowering.check_unused();
     let (graph, arguments) = (lowering.graph, lowering.arguments);
     (diagnostics.len() == before).then(|| Equations {
@@ -151,7 +222,10 @@ pub fn equations(
         measurements,
         controls,
         held_out_controls,
-        arguments: arguments.into_iter().map(|a| a.map_or(0, |(n, _)| n)).collect(),
+        arguments: arguments
+            .into_iter()
+            .map(|a| a.map_or(0, |(n, _)| n))
+            .collect(),
     })
 }
 
@@ -171,13 +245,18 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn fail(&mut self, span: &Span, message: impl Into<String>, help: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::new(span.clone(), message).help(help));
+        self.diagnostics
+            .push(Diagnostic::new(span.clone(), message).help(help));
     }
 
     fn derivatives(&mut self) -> Vec<Id> {
         let mut ids = Vec::new();
         for state in &self.file.states {
-            let truth = self.file.truth.iter().find(|(n, _)| n.value == state.name.value);
+            let truth = self
+                .file
+                .truth
+                .iter()
+                .find(|(n, _)| n.value == state.name.value);
             let expr = match (self.variant, truth) {
                 (Variant::Truth, Some((_, expr))) => Some(expr),
                 _ => state.derivative.as_ref(),
@@ -193,7 +272,11 @@ impl<'a> Lowering<'a> {
             }
         }
         if self.file.states.is_empty() {
-            self.fail(&(0..0), "the model has no states", "add [states.x] with derivative = \"…\"");
+            self.fail(
+                &(0..0),
+                "the model has no states",
+                "add [states.x] with derivative = \"…\"",
+            );
         }
         for (name, _) in &self.file.truth {
             let states = self.file.states.iter().map(|s| s.name.value.as_str());
@@ -206,7 +289,9 @@ impl<'a> Lowering<'a> {
     fn measurements(&mut self) -> Vec<Id> {
         let mut ids = Vec::new();
         for m in &self.file.measurements {
-            let Some(id) = self.lower(&m.value, Place::Measurement) else { continue };
+            let Some(id) = self.lower(&m.value, Place::Measurement) else {
+                continue;
+            };
             let sees_state = self
                 .graph
                 .reachable(&[id])
@@ -232,7 +317,12 @@ impl<'a> Lowering<'a> {
     }
 
     fn controls(&mut self, inputs: &'a [(At<String>, Expr)]) -> Vec<Option<Id>> {
-        let names: Vec<&str> = self.file.inputs.iter().map(|i| i.0.value.as_str()).collect();
+        let names: Vec<&str> = self
+            .file
+            .inputs
+            .iter()
+            .map(|i| i.0.value.as_str())
+            .collect();
         for (name, _) in inputs {
             self.check_reference(name, names.iter().copied(), "an input");
         }
@@ -263,10 +353,23 @@ impl<'a> Lowering<'a> {
 
     fn check_unused(&mut self) {
         let sim = &self.file.simulation;
-        let states: Vec<&str> = self.file.states.iter().map(|s| s.name.value.as_str()).collect();
-        let inputs: Vec<&str> = self.file.inputs.iter().map(|i| i.0.value.as_str()).collect();
+        let states: Vec<&str> = self
+            .file
+            .states
+            .iter()
+            .map(|s| s.name.value.as_str())
+            .collect();
+        let inputs: Vec<&str> = self
+            .file
+            .inputs
+            .iter()
+            .map(|i| i.0.value.as_str())
+            .collect();
         let lqr = sim.lqr.iter();
-        let state_names = lqr.clone().flat_map(|l| &l.states).chain(&sim.process_noise);
+        let state_names = lqr
+            .clone()
+            .flat_map(|l| &l.states)
+            .chain(&sim.process_noise);
         for (name, _) in state_names.chain(sim.held_out.iter().flat_map(|h| &h.start)) {
             self.check_reference(name, states.iter().copied(), "a state");
         }
@@ -296,7 +399,10 @@ impl<'a> Lowering<'a> {
             if outputs.is_empty() || !outputs.iter().all(|o| seen.insert(o)) {
                 self.fail(
                     &network.name.span,
-                    format!("the outputs of network `{}` need different names", network.name.value),
+                    format!(
+                        "the outputs of network `{}` need different names",
+                        network.name.value
+                    ),
                     "for example outputs = [\"first\", \"second\"]",
                 );
             }
@@ -312,7 +418,11 @@ impl<'a> Lowering<'a> {
             let mut path: Vec<&str> = self.stack[at..].to_vec();
             path.push(name);
             let message = format!("algebraic loop: {}", path.join(" → "));
-            self.fail(&expr.span, message, "no expression may depend on itself; break the loop with a state");
+            self.fail(
+                &expr.span,
+                message,
+                "no expression may depend on itself; break the loop with a state",
+            );
             return None;
         }
         self.stack.push(name);
@@ -354,9 +464,12 @@ impl<'a> Lowering<'a> {
                 };
                 Some(self.graph.binary(op, a, b))
             }
-            Kind::Call { name, name_span, arguments, output } => {
-                self.call(name, name_span, arguments, output.as_ref(), place)
-            }
+            Kind::Call {
+                name,
+                name_span,
+                arguments,
+                output,
+            } => self.call(name, name_span, arguments, output.as_ref(), place),
         }
     }
 
@@ -370,11 +483,19 @@ impl<'a> Lowering<'a> {
             }
             (_, Some(symbol)) if place == Place::Constant => {
                 let _ = symbol;
-                self.fail(span, format!("`{name}` is not a constant"), "a constant may use numbers and other constants only");
+                self.fail(
+                    span,
+                    format!("`{name}` is not a constant"),
+                    "a constant may use numbers and other constants only",
+                );
             }
             (_, Some(Symbol::Input(i))) if place == Place::Control => {
                 let _ = i;
-                self.fail(span, format!("the input `{name}` is what this section defines"), "write inputs as expressions of t, the states and constants");
+                self.fail(
+                    span,
+                    format!("the input `{name}` is what this section defines"),
+                    "write inputs as expressions of t, the states and constants",
+                );
             }
             (_, Some(Symbol::Input(i))) => return Some(self.graph.leaf(Node::Input(i))),
             (_, Some(Symbol::State(i))) => return Some(self.graph.leaf(Node::State(i))),
@@ -383,7 +504,11 @@ impl<'a> Lowering<'a> {
             }
             (_, Some(Symbol::Unknown(i))) => return self.unknown(i, span, place),
             (_, Some(Symbol::Network(_) | Symbol::Table(_))) => {
-                self.fail(span, format!("`{name}` is a function"), format!("call it with its arguments: {name}(…)"));
+                self.fail(
+                    span,
+                    format!("`{name}` is a function"),
+                    format!("call it with its arguments: {name}(…)"),
+                );
             }
             (_, None) => {
                 let help = self.suggestion(name);
@@ -401,14 +526,24 @@ impl<'a> Lowering<'a> {
             if let Some((_, expr)) = file.truth.iter().find(|(n, _)| n.value == def.name.value) {
                 return self.lower(expr, Place::Constant);
             }
-            let message = format!("the truth section does not say what `{}` is", def.name.value);
-            self.fail(span, message, format!("add {} = … to [truth]", def.name.value));
+            let message = format!(
+                "the truth section does not say what `{}` is",
+                def.name.value
+            );
+            self.fail(
+                span,
+                message,
+                format!("add {} = … to [truth]", def.name.value),
+            );
             return None;
         }
         if place == Place::Measurement {
             self.fail(
                 span,
-                format!("the unknown `{}` cannot stand in a measurement", def.name.value),
+                format!(
+                    "the unknown `{}` cannot stand in a measurement",
+                    def.name.value
+                ),
                 "make it a state with derivative = \"0\": its value is then estimated",
             );
             return None;
@@ -433,7 +568,9 @@ impl<'a> Lowering<'a> {
         known.sort_unstable();
         match suggest(name, known.into_iter().chain(functions).chain([PI, TIME])) {
             Some(close) => format!("did you mean `{close}`?"),
-            None => "define it in [constants], [inputs], [states], [expressions] or [unknowns]".into(),
+            None => {
+                "define it in [constants], [inputs], [states], [expressions] or [unknowns]".into()
+            }
         }
     }
 
@@ -451,7 +588,11 @@ impl<'a> Lowering<'a> {
             return self.network(n, span, values, output, place);
         }
         if let Some((_, at)) = output {
-            self.fail(at, format!("`{name}` has one output"), "only networks have named outputs");
+            self.fail(
+                at,
+                format!("`{name}` has one output"),
+                "only networks have named outputs",
+            );
             return None;
         }
         let expected = match symbol {
@@ -465,12 +606,19 @@ impl<'a> Lowering<'a> {
                 }
             },
             Some(_) => {
-                self.fail(span, format!("`{name}` is not a function"), format!("multiply with `*`: {name}*(…)"));
+                self.fail(
+                    span,
+                    format!("`{name}` is not a function"),
+                    format!("multiply with `*`: {name}*(…)"),
+                );
                 return None;
             }
         };
         if values.len() != expected {
-            let message = format!("`{name}` takes {expected} argument(s), not {}", values.len());
+            let message = format!(
+                "`{name}` takes {expected} argument(s), not {}",
+                values.len()
+            );
             self.fail(span, message, signature(name, expected));
             return None;
         }
@@ -492,19 +640,32 @@ impl<'a> Lowering<'a> {
         let def = &self.file.networks[n];
         let name = &def.name.value;
         if self.variant == Variant::Truth {
-            self.fail(span, format!("the truth still calls network `{name}`"), "give the true equation of this state in [truth]");
+            self.fail(
+                span,
+                format!("the truth still calls network `{name}`"),
+                "give the true equation of this state in [truth]",
+            );
             return None;
         }
         if place != Place::Derivative {
-            self.fail(span, format!("network `{name}` cannot be called here"), "networks belong in the derivatives of states");
+            self.fail(
+                span,
+                format!("network `{name}` cannot be called here"),
+                "networks belong in the derivatives of states",
+            );
             return None;
         }
-        let first = self.arguments[n].get_or_insert((values.len(), span.clone())).0;
+        let first = self.arguments[n]
+            .get_or_insert((values.len(), span.clone()))
+            .0;
         if values.is_empty() || values.len() != first {
             let message = if values.is_empty() {
                 format!("network `{name}` is called without arguments")
             } else {
-                format!("network `{name}` is called with {} arguments here and {first} elsewhere", values.len())
+                format!(
+                    "network `{name}` is called with {} arguments here and {first} elsewhere",
+                    values.len()
+                )
             };
             self.fail(span, message, "pass what the unknown equation can depend on, the same number everywhere; a constant nobody knows belongs in [unknowns]");
             return None;
@@ -513,7 +674,11 @@ impl<'a> Lowering<'a> {
             None if def.outputs.len() == 1 => 0,
             None => {
                 let help = format!("choose one: {name}(…).{}", def.outputs[0]);
-                self.fail(span, format!("network `{name}` has {} outputs", def.outputs.len()), help);
+                self.fail(
+                    span,
+                    format!("network `{name}` has {} outputs", def.outputs.len()),
+                    help,
+                );
                 return None;
             }
             Some((o, at)) => match def.outputs.iter().position(|d| d == o) {
@@ -588,7 +753,10 @@ impl<'a> Lowering<'a> {
 
 /// sqrt(x² + w²): |x| rounded off within w.
 fn smooth_abs(g: &mut Graph, x: Id, w: Id) -> Id {
-    let (xx, ww) = (g.binary(Binary::Multiply, x, x), g.binary(Binary::Multiply, w, w));
+    let (xx, ww) = (
+        g.binary(Binary::Multiply, x, x),
+        g.binary(Binary::Multiply, w, w),
+    );
     let sum = g.binary(Binary::Add, xx, ww);
     g.unary(Unary::Sqrt, sum)
 }
@@ -598,6 +766,9 @@ fn signature(name: &str, arguments: usize) -> String {
         "if" => "write if(condition, then, else)".into(),
         "smooth_sign" | "smooth_abs" => format!("write {name}(x, width)"),
         "smooth_min" | "smooth_max" => format!("write {name}(a, b, width)"),
-        _ => format!("write {name}({})", ["x", "y", "z"][..arguments.min(3)].join(", ")),
+        _ => format!(
+            "write {name}({})",
+            ["x", "y", "z"][..arguments.min(3)].join(", ")
+        ),
     }
 }

@@ -78,8 +78,11 @@ impl System {
             offsets.push(parameters);
             parameters += network.weights();
         }
-        let calls: Vec<(usize, usize)> =
-            graph.calls().iter().map(|c| (c.network, offsets[c.network])).collect();
+        let calls: Vec<(usize, usize)> = graph
+            .calls()
+            .iter()
+            .map(|c| (c.network, offsets[c.network]))
+            .collect();
 
         let (slopes, pattern) = entries(graph, &equations.derivatives, states);
         let (measure_slopes, measure_pattern) = entries(graph, &equations.measurements, states);
@@ -104,7 +107,10 @@ impl System {
                 if graph.value(factor) == Some(0.0) {
                     continue;
                 }
-                row_paths.push(Path { root: full_roots.len(), through });
+                row_paths.push(Path {
+                    root: full_roots.len(),
+                    through,
+                });
                 full_roots.push(factor);
                 if let Through::Output { call, .. } = through {
                     gradients.push(call);
@@ -129,8 +135,11 @@ impl System {
             })
             .collect();
         let with = |values: &[Id], more: &[Id]| [values, more].concat();
-        let call_arguments: Vec<Id> =
-            graph.calls().iter().flat_map(|c| c.arguments.clone()).collect();
+        let call_arguments: Vec<Id> = graph
+            .calls()
+            .iter()
+            .flat_map(|c| c.arguments.clone())
+            .collect();
         Self {
             states,
             inputs,
@@ -245,7 +254,11 @@ impl System {
             measure: self.measure.slots(),
             measure_jacobian: self.measure_jacobian.slots(),
             arguments: self.arguments.slots(),
-            traces: self.calls.iter().map(|&(n, _)| self.networks[n].trace()).collect(),
+            traces: self
+                .calls
+                .iter()
+                .map(|&(n, _)| self.networks[n].trace())
+                .collect(),
         }
     }
 
@@ -259,7 +272,8 @@ impl System {
 
     /// f.
     pub fn derivative(&self, ws: &mut Workspace, at: Point, f: &mut [f64]) {
-        self.value.run(&mut ws.value, &mut ws.traces, self.env(), at);
+        self.value
+            .run(&mut ws.value, &mut ws.traces, self.env(), at);
         for (i, f) in f.iter_mut().enumerate() {
             *f = self.value.root(&ws.value, i);
         }
@@ -267,7 +281,8 @@ impl System {
 
     /// f and ∂f/∂x (row by row).
     pub fn linearise(&self, ws: &mut Workspace, at: Point, f: &mut [f64], f_x: &mut [f64]) {
-        self.jacobian.run(&mut ws.jacobian, &mut ws.traces, self.env(), at);
+        self.jacobian
+            .run(&mut ws.jacobian, &mut ws.traces, self.env(), at);
         self.read(&self.jacobian, &ws.jacobian, f, f_x);
     }
 
@@ -283,7 +298,10 @@ impl System {
         self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
         self.read(&self.full, &ws.full, f, f_x);
         f_theta.fill(0.0);
-        for (row, paths) in f_theta.chunks_exact_mut(self.parameters.max(1)).zip(&self.paths) {
+        for (row, paths) in f_theta
+            .chunks_exact_mut(self.parameters.max(1))
+            .zip(&self.paths)
+        {
             for path in paths {
                 let factor = self.full.root(&ws.full, path.root);
                 match path.through {
@@ -311,7 +329,8 @@ impl System {
 
     /// h.
     pub fn measure(&self, ws: &mut Workspace, at: Point, h: &mut [f64]) {
-        self.measure.run(&mut ws.measure, &mut ws.traces, self.env(), at);
+        self.measure
+            .run(&mut ws.measure, &mut ws.traces, self.env(), at);
         for (i, h) in h.iter_mut().enumerate() {
             *h = self.measure.root(&ws.measure, i);
         }
@@ -337,6 +356,31 @@ impl System {
         }
     }
 
+    /// The rows of f that an output of a network enters, and ∂f/∂output there, at a state with
+    /// zero inputs and parameters: how large the output must be to matter.
+    pub fn rows_driven(&self, network: usize, k: usize, state: &[f64]) -> Vec<(usize, f64)> {
+        let (input, theta) = (vec![0.0; self.inputs], vec![0.0; self.parameters]);
+        let mut ws = self.workspace();
+        let at = Point {
+            time: 0.0,
+            state,
+            input: &input,
+            theta: &theta,
+        };
+        self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
+        let mut driven = Vec::new();
+        for (&row, paths) in self.unknown_rows.iter().zip(&self.paths) {
+            for path in paths {
+                if let Through::Output { call, k: output } = path.through
+                    && (self.calls[call].0, output) == (network, k)
+                {
+                    driven.push((row, self.full.root(&ws.full, path.root)));
+                }
+            }
+        }
+        driven
+    }
+
     /// Shows each call's arguments at a point: `visit(network, values)`.
     pub fn visit_arguments(
         &self,
@@ -344,7 +388,8 @@ impl System {
         at: Point,
         mut visit: impl FnMut(usize, &[f64]),
     ) {
-        self.arguments.run(&mut ws.arguments, &mut ws.traces, self.env(), at);
+        self.arguments
+            .run(&mut ws.arguments, &mut ws.traces, self.env(), at);
         let mut values = Vec::new();
         let mut root = 0;
         for &(network, _) in &self.calls {

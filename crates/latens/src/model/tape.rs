@@ -102,7 +102,8 @@ impl Tape {
             slot[id] = s;
         }
         let calls = graph.calls();
-        let (mut evaluated, mut differentiated) = (vec![false; calls.len()], vec![false; calls.len()]);
+        let (mut evaluated, mut differentiated) =
+            (vec![false; calls.len()], vec![false; calls.len()]);
         let mut instructions = Vec::with_capacity(rest.len());
         for &id in &rest {
             instructions.push(match graph.node(id) {
@@ -129,13 +130,22 @@ impl Tape {
         }
         let arguments = calls
             .iter()
-            .map(|c| c.arguments.iter().map(|&a| slot.get(a).copied().unwrap_or(usize::MAX)).collect())
+            .map(|c| {
+                c.arguments
+                    .iter()
+                    .map(|&a| slot.get(a).copied().unwrap_or(usize::MAX))
+                    .collect()
+            })
             .collect();
         Self {
             constants: constants.iter().filter_map(|&id| graph.value(id)).collect(),
             instructions,
             arguments,
-            differentiate: gradients.iter().copied().filter(|&c| !differentiated[c]).collect(),
+            differentiate: gradients
+                .iter()
+                .copied()
+                .filter(|&c| !differentiated[c])
+                .collect(),
             roots: roots.iter().map(|&r| slot[r]).collect(),
         }
     }
@@ -207,7 +217,11 @@ mod tests {
 
     #[test]
     fn curves_hold_their_ends_or_repeat() {
-        let mut curve = Curve { x: vec![1.0, 2.0, 4.0], y: vec![10.0, 20.0, 0.0], period: None };
+        let mut curve = Curve {
+            x: vec![1.0, 2.0, 4.0],
+            y: vec![10.0, 20.0, 0.0],
+            period: None,
+        };
         assert_eq!(curve.evaluate(0.0), (10.0, 0.0));
         assert_eq!(curve.evaluate(1.5), (15.0, 10.0));
         assert_eq!(curve.evaluate(3.0), (10.0, -10.0));

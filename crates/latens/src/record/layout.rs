@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::error::{Missing, RecordError};
 use super::mapping::Mapping;
-use crate::suggest::suggest;
 use super::sampling::{check_sampling, time_column, times};
 use super::{Record, Table};
+use crate::suggest::suggest;
 
 /// What a model asks of a table.
 #[derive(Debug, Clone)]

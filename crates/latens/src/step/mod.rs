@@ -66,7 +66,13 @@ impl<'s> Stepper<'s> {
             }
             rows.sort_unstable();
         }
-        Self { system, method: model.method, substeps: model.substeps, dt, rows }
+        Self {
+            system,
+            method: model.method,
+            substeps: model.substeps,
+            dt,
+            rows,
+        }
     }
 
     /// States whose row of F_θ can be other than zero, in order.
@@ -105,7 +111,14 @@ impl<'s> Stepper<'s> {
             slope: vec![0.0; n],
             sum: vec![0.0; n],
             jacobian: vec![0.0; n * n],
-            gradient: vec![0.0; if single { 0 } else { self.system.unknown_rows().len() * p }],
+            gradient: vec![
+                0.0;
+                if single {
+                    0
+                } else {
+                    self.system.unknown_rows().len() * p
+                }
+            ],
             sub: self.linearised(),
             k_x: vec![0.0; n * n],
             k_theta: vec![0.0; theta],
@@ -122,14 +135,24 @@ impl<'s> Stepper<'s> {
             let time = at.time + s as f64 * dt;
             match self.method {
                 Method::Euler => {
-                    let point = Point { time, state: next, ..at };
-                    self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                    let point = Point {
+                        time,
+                        state: next,
+                        ..at
+                    };
+                    self.system
+                        .derivative(&mut scratch.system, point, &mut scratch.slope);
                     axpy(dt, &scratch.slope, next);
                 }
                 Method::SemiImplicitEuler => {
                     for r in (0..next.len()).rev() {
-                        let point = Point { time, state: next, ..at };
-                        self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                        let point = Point {
+                            time,
+                            state: next,
+                            ..at
+                        };
+                        self.system
+                            .derivative(&mut scratch.system, point, &mut scratch.slope);
                         next[r] += dt * scratch.slope[r];
                     }
                 }
@@ -138,14 +161,21 @@ impl<'s> Stepper<'s> {
                     scratch.sum.copy_from_slice(next);
                     for (shift, weight) in RK4 {
                         if shift > 0.0 {
-                            for (s, (x, k)) in
-                                scratch.stage.iter_mut().zip(next.iter().zip(&scratch.slope))
+                            for (s, (x, k)) in scratch
+                                .stage
+                                .iter_mut()
+                                .zip(next.iter().zip(&scratch.slope))
                             {
                                 *s = x + shift * dt * k;
                             }
                         }
-                        let point = Point { time: time + shift * dt, state: &scratch.stage, ..at };
-                        self.system.derivative(&mut scratch.system, point, &mut scratch.slope);
+                        let point = Point {
+                            time: time + shift * dt,
+                            state: &scratch.stage,
+                            ..at
+                        };
+                        self.system
+                            .derivative(&mut scratch.system, point, &mut scratch.slope);
                         axpy(weight * dt, &scratch.slope, &mut scratch.sum);
                     }
                     next.copy_from_slice(&scratch.sum);
@@ -179,7 +209,11 @@ impl<'s> Stepper<'s> {
                 Method::Euler | Method::Rk4 => {
                     // the sub-step's own map, then the chain rule F ← F_sub F, F_θ ← F_sub F_θ + F_sub,θ
                     let mut sub = std::mem::replace(&mut scratch.sub, empty());
-                    let point = Point { time, state: &out.next, ..at };
+                    let point = Point {
+                        time,
+                        state: &out.next,
+                        ..at
+                    };
                     if self.method == Method::Rk4 {
                         self.rk4(scratch, point, dt, with_theta, &mut sub);
                     } else {
@@ -192,7 +226,14 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    fn euler(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, out: &mut Linearised) {
+    fn euler(
+        &self,
+        scratch: &mut Scratch,
+        at: Point,
+        dt: f64,
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
         let (system, n) = (self.system, at.state.len());
         let ws = &mut scratch.system;
         if with_theta {
@@ -215,7 +256,9 @@ impl<'s> Stepper<'s> {
         let p = self.system.parameters();
         let ws = &mut scratch.system;
         if !with_theta || p == 0 {
-            return self.system.linearise(ws, at, &mut scratch.slope, &mut scratch.jacobian);
+            return self
+                .system
+                .linearise(ws, at, &mut scratch.slope, &mut scratch.jacobian);
         }
         self.system.linearise_all(
             ws,
@@ -225,13 +268,24 @@ impl<'s> Stepper<'s> {
             &mut scratch.gradient,
         );
         scratch.product_theta.fill(0.0);
-        for (source, state) in scratch.gradient.chunks_exact(p).zip(self.system.unknown_rows()) {
+        for (source, state) in scratch
+            .gradient
+            .chunks_exact(p)
+            .zip(self.system.unknown_rows())
+        {
             let row = self.rows.iter().position(|r| r == state).unwrap_or(0);
             scratch.product_theta[row * p..(row + 1) * p].copy_from_slice(source);
         }
     }
 
-    fn euler_on_rows(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, sub: &mut Linearised) {
+    fn euler_on_rows(
+        &self,
+        scratch: &mut Scratch,
+        at: Point,
+        dt: f64,
+        with_theta: bool,
+        sub: &mut Linearised,
+    ) {
         let n = at.state.len();
         self.slopes(scratch, at, with_theta);
         sub.next.copy_from_slice(at.state);
@@ -244,7 +298,14 @@ impl<'s> Stepper<'s> {
     }
 
     /// k_j = f(x + a_j Δ k_{j−1}): dk_j = f_x (I + a_j Δ dk_{j−1}), dk_j/dθ = f_θ + f_x a_j Δ dk_{j−1}/dθ.
-    fn rk4(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, sub: &mut Linearised) {
+    fn rk4(
+        &self,
+        scratch: &mut Scratch,
+        at: Point,
+        dt: f64,
+        with_theta: bool,
+        sub: &mut Linearised,
+    ) {
         let (n, p) = (at.state.len(), self.system.parameters());
         sub.next.copy_from_slice(at.state);
         set_identity(&mut sub.f_x, n);
@@ -252,12 +313,24 @@ impl<'s> Stepper<'s> {
         scratch.stage.copy_from_slice(at.state);
         for (shift, weight) in RK4 {
             if shift > 0.0 {
-                for (s, (x, k)) in scratch.stage.iter_mut().zip(at.state.iter().zip(&scratch.slope)) {
+                for (s, (x, k)) in scratch
+                    .stage
+                    .iter_mut()
+                    .zip(at.state.iter().zip(&scratch.slope))
+                {
                     *s = x + shift * dt * k;
                 }
             }
             let stage = std::mem::take(&mut scratch.stage);
-            self.slopes(scratch, Point { time: at.time + shift * dt, state: &stage, ..at }, with_theta);
+            self.slopes(
+                scratch,
+                Point {
+                    time: at.time + shift * dt,
+                    state: &stage,
+                    ..at
+                },
+                with_theta,
+            );
             scratch.stage = stage;
             // product ← f_x dx with dx = I + a Δ dk
             if shift > 0.0 {
@@ -266,14 +339,24 @@ impl<'s> Stepper<'s> {
                 for i in 0..n {
                     scratch.k_x[i * n + i] += 1.0;
                 }
-                crate::linalg::small::multiply(&scratch.jacobian, &scratch.k_x, &mut scratch.product_x, n, n);
+                crate::linalg::small::multiply(
+                    &scratch.jacobian,
+                    &scratch.k_x,
+                    &mut scratch.product_x,
+                    n,
+                    n,
+                );
                 if with_theta {
                     for (r, &row) in self.rows.iter().enumerate() {
                         for (s, &column) in self.rows.iter().enumerate() {
                             let factor = scratch.jacobian[row * n + column];
                             if factor != 0.0 {
                                 let source = &scratch.k_theta[s * p..(s + 1) * p];
-                                axpy(factor, source, &mut scratch.product_theta[r * p..(r + 1) * p]);
+                                axpy(
+                                    factor,
+                                    source,
+                                    &mut scratch.product_theta[r * p..(r + 1) * p],
+                                );
                             }
                         }
                     }
@@ -291,10 +374,20 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    fn semi_implicit(&self, scratch: &mut Scratch, at: Point, dt: f64, with_theta: bool, out: &mut Linearised) {
+    fn semi_implicit(
+        &self,
+        scratch: &mut Scratch,
+        at: Point,
+        dt: f64,
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
         let (n, p) = (out.next.len(), self.system.parameters());
         for r in (0..n).rev() {
-            let point = Point { state: &out.next, ..at };
+            let point = Point {
+                state: &out.next,
+                ..at
+            };
             self.slopes(scratch, point, with_theta);
             out.next[r] += dt * scratch.slope[r];
             // row r of F ← row r + Δ Σ_j f_x[r, j] row j, from the derivative of the mixed state
@@ -302,11 +395,20 @@ impl<'s> Stepper<'s> {
             for j in 0..n {
                 let factor = dt * scratch.jacobian[r * n + j];
                 if factor != 0.0 {
-                    axpy(factor, &out.f_x[j * n..(j + 1) * n], &mut scratch.product_x[..n]);
+                    axpy(
+                        factor,
+                        &out.f_x[j * n..(j + 1) * n],
+                        &mut scratch.product_x[..n],
+                    );
                 }
             }
             out.f_x[r * n..(r + 1) * n].copy_from_slice(&scratch.product_x[..n]);
-            let Some(row) = self.rows.iter().position(|&s| s == r).filter(|_| with_theta) else {
+            let Some(row) = self
+                .rows
+                .iter()
+                .position(|&s| s == r)
+                .filter(|_| with_theta)
+            else {
                 continue;
             };
             let own = &mut scratch.k_theta[..p];
@@ -322,7 +424,13 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    fn compose(&self, scratch: &mut Scratch, sub: &Linearised, with_theta: bool, out: &mut Linearised) {
+    fn compose(
+        &self,
+        scratch: &mut Scratch,
+        sub: &Linearised,
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
         let (n, p) = (out.next.len(), self.system.parameters());
         out.next.copy_from_slice(&sub.next);
         crate::linalg::small::multiply(&sub.f_x, &out.f_x, &mut scratch.product_x, n, n);
@@ -334,7 +442,11 @@ impl<'s> Stepper<'s> {
                     let factor = sub.f_x[row * n + column];
                     if factor != 0.0 {
                         let source = &out.f_theta[s * p..(s + 1) * p];
-                        axpy(factor, source, &mut scratch.product_theta[r * p..(r + 1) * p]);
+                        axpy(
+                            factor,
+                            source,
+                            &mut scratch.product_theta[r * p..(r + 1) * p],
+                        );
                     }
                 }
             }
@@ -344,10 +456,19 @@ impl<'s> Stepper<'s> {
 }
 
 /// (shift of the stage, weight in the sum).
-const RK4: [(f64, f64); 4] = [(0.0, 1.0 / 6.0), (0.5, 1.0 / 3.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 6.0)];
+const RK4: [(f64, f64); 4] = [
+    (0.0, 1.0 / 6.0),
+    (0.5, 1.0 / 3.0),
+    (0.5, 1.0 / 3.0),
+    (1.0, 1.0 / 6.0),
+];
 
 fn empty() -> Linearised {
-    Linearised { next: vec![], f_x: vec![], f_theta: vec![] }
+    Linearised {
+        next: vec![],
+        f_x: vec![],
+        f_theta: vec![],
+    }
 }
 
 /// y ← y + a x.

@@ -1,0 +1,283 @@
+//! How large things are: centre and scale of every state, noise of every channel, from the data.
+//!
+//! A measured state has the middle and half the range of its channel. A hidden state has what
+//! the file says, or a rough size from the known equations: what it would take to move a
+//! measured state as fast as the record does, rate of x_i divided by |∂f_i/∂x_j|. The smoother
+//! replaces that guess by the trajectory itself ([`refine`]).
+
+use crate::model::{Model, Point};
+use crate::record::Record;
+
+/// Centre and scale of the states, noise of the channels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nominal {
+    pub center: Vec<f64>,
+    pub scale: Vec<f64>,
+    /// Whether the scale was measured or stated, not guessed from the equations.
+    pub certain: Vec<bool>,
+    /// Standard deviation of each channel's noise; never below 1e-6 of its range.
+    pub noise: Vec<f64>,
+    /// τ: the time in which the fastest channel moves by its scale.
+    pub time_constant: f64,
+}
+
+/// Below this fraction of a channel's range, noise is not told apart from none.
+const NOISE_FLOOR: f64 = 1e-6;
+/// Points of a record at which the equations are looked at.
+const POINTS: usize = 200;
+
+/// Centre and half range of the finite values; `None` where there are none.
+pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for v in values.filter(|v| v.is_finite()) {
+        low = low.min(v);
+        high = high.max(v);
+    }
+    (low <= high).then(|| ((low + high) / 2.0, (high - low) / 2.0))
+}
+
+/// A scale that can be divided by: a signal that never moves has the size of its value, or 1.
+fn usable(center: f64, scale: f64) -> f64 {
+    if scale > 1e-12 * center.abs() && scale > 0.0 {
+        scale
+    } else if center != 0.0 {
+        center.abs()
+    } else {
+        1.0
+    }
+}
+
+/// Values of one channel over all records.
+fn channel(records: &[Record], c: usize) -> impl Iterator<Item = f64> + Clone + '_ {
+    records
+        .iter()
+        .flat_map(move |r| r.outputs.iter().skip(c).step_by(r.d_y).copied())
+}
+
+/// Looks at the records and the known equations; θ is where networks are zero.
+pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
+    let system = &model.system;
+    let n = system.states();
+    let mut nominal = Nominal {
+        center: model
+            .states
+            .iter()
+            .map(|s| s.center.unwrap_or(0.0))
+            .collect(),
+        scale: model
+            .states
+            .iter()
+            .map(|s| s.scale.unwrap_or(f64::NAN))
+            .collect(),
+        certain: model.states.iter().map(|s| s.scale.is_some()).collect(),
+        noise: (0..system.measurements())
+            .map(|c| noise(records, c))
+            .collect(),
+        time_constant: f64::INFINITY,
+    };
+    let mut rate = vec![f64::NAN; n];
+    for (c, state) in system.direct().iter().enumerate() {
+        let (Some(i), Some((center, scale))) = (*state, center_and_scale(channel(records, c)))
+        else {
+            continue;
+        };
+        if model.states[i].scale.is_none() {
+            nominal.center[i] = model.states[i].center.unwrap_or(center);
+            nominal.scale[i] = usable(center, scale);
+        }
+        nominal.certain[i] = true;
+        rate[i] = typical_rate(records, c);
+    }
+    for c in 0..system.measurements() {
+        if let Some((center, scale)) = center_and_scale(channel(records, c)) {
+            let time = usable(center, scale) / typical_rate(records, c);
+            nominal.time_constant = nominal.time_constant.min(time);
+        }
+    }
+    if !nominal.time_constant.is_finite() {
+        nominal.time_constant = 1.0;
+    }
+    guess_hidden(model, records, theta, &mut nominal, &mut rate);
+    nominal
+}
+
+/// Root mean square of the change per time between samples.
+fn typical_rate(records: &[Record], c: usize) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for record in records {
+        for k in 1..record.len() {
+            let rate = (record.output(k)[c] - record.output(k - 1)[c])
+                / (record.time[k] - record.time[k - 1]);
+            if rate.is_finite() {
+                sum += rate * rate;
+                count += 1;
+            }
+        }
+    }
+    (sum / f64::from(count.max(1))).sqrt()
+}
+
+/// Scales of hidden states from the rows that they drive, one link of the chain after another.
+fn guess_hidden(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    nominal: &mut Nominal,
+    rate: &mut [f64],
+) {
+    let system = &model.system;
+    let n = system.states();
+    while nominal.scale.iter().any(|s| s.is_nan()) {
+        let slopes = mean_slopes(model, records, theta, nominal);
+        let mut found = None;
+        for j in (0..n).filter(|&j| nominal.scale[j].is_nan()) {
+            let guess = (0..n)
+                .filter(|&i| i != j && rate[i] > 0.0 && slopes[i * n + j] > 0.0)
+                .map(|i| (rate[i] / slopes[i * n + j], rate[i] / nominal.scale[i]))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some(guess) = guess {
+                found = Some((j, guess));
+                break;
+            }
+        }
+        match found {
+            Some((j, (scale, speed))) => {
+                nominal.scale[j] = scale;
+                rate[j] = scale * speed;
+            }
+            // nothing that is measured feels these states: any size is as good as another
+            None => nominal
+                .scale
+                .iter_mut()
+                .filter(|s| s.is_nan())
+                .for_each(|s| *s = 1.0),
+        }
+    }
+}
+
+/// Root mean square of each ∂f_i/∂x_j along the records, hidden states at their centres.
+fn mean_slopes(model: &Model, records: &[Record], theta: &[f64], nominal: &Nominal) -> Vec<f64> {
+    let system = &model.system;
+    let n = system.states();
+    let mut ws = system.workspace();
+    let (mut f, mut f_x, mut sum) = (vec![0.0; n], vec![0.0; n * n], vec![0.0; n * n]);
+    let mut count = 0;
+    for record in records {
+        for k in (0..record.len()).step_by(record.len().div_ceil(POINTS).max(1)) {
+            let mut state = nominal.center.clone();
+            for (y, direct) in record.output(k).iter().zip(system.direct()) {
+                if let (Some(i), true) = (direct, y.is_finite()) {
+                    state[*i] = *y;
+                }
+            }
+            let at = Point {
+                time: record.time[k],
+                state: &state,
+                input: record.input(k),
+                theta,
+            };
+            system.linearise(&mut ws, at, &mut f, &mut f_x);
+            if f_x.iter().all(|v| v.is_finite()) {
+                sum.iter_mut().zip(&f_x).for_each(|(s, v)| *s += v * v);
+                count += 1;
+            }
+        }
+    }
+    sum.iter()
+        .map(|s| (s / f64::from(count.max(1))).sqrt())
+        .collect()
+}
+
+/// Noise of a channel from its fourth differences.
+///
+/// They cancel any cubic, so that a smooth signal leaves nothing; of white noise of variance σ²
+/// they have 70 σ². The median is not moved by spikes.
+fn noise(records: &[Record], c: usize) -> f64 {
+    let mut differences = Vec::new();
+    for record in records {
+        let y = |k: usize| record.output(k)[c];
+        for k in 4..record.len() {
+            let d = y(k) - 4.0 * y(k - 1) + 6.0 * y(k - 2) - 4.0 * y(k - 3) + y(k - 4);
+            if d.is_finite() {
+                differences.push(d.abs());
+            }
+        }
+    }
+    let range = center_and_scale(channel(records, c)).map_or(1.0, |(m, s)| 2.0 * usable(m, s));
+    let floor = NOISE_FLOOR * range;
+    if differences.is_empty() {
+        return floor;
+    }
+    let middle = differences.len() / 2;
+    let median = *differences.select_nth_unstable_by(middle, f64::total_cmp).1;
+    // the median of |N(0, 1)| is 0.6745
+    (median / 0.6745 / 70f64.sqrt()).max(floor)
+}
+
+/// Takes centre and scale of the hidden states from smoothed trajectories.
+pub fn refine(model: &Model, nominal: &mut Nominal, trajectories: &[Vec<f64>]) {
+    let n = model.states.len();
+    for i in 0..n {
+        if nominal.certain[i] {
+            continue;
+        }
+        let values = trajectories
+            .iter()
+            .flat_map(|t| t.iter().skip(i).step_by(n).copied());
+        if let Some((center, scale)) = center_and_scale(values) {
+            nominal.center[i] = model.states[i].center.unwrap_or(center);
+            nominal.scale[i] = usable(center, scale);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{NoiseLevel, Simulation, simulate};
+    use crate::systems;
+
+    #[test]
+    fn noise_is_found_and_none_is_not_invented() {
+        let model = Model::from_text("ho", systems::find("harmonic-oscillator").unwrap()).unwrap();
+        for sigma in [1e-4, 1e-2, 0.1] {
+            let simulation = Simulation {
+                noise: vec![Some(NoiseLevel::Absolute(sigma))],
+                seed: 3,
+                ..Simulation::default()
+            };
+            let record = simulate(&model, &simulation).unwrap();
+            let found = noise(&[record], 0);
+            assert!((found / sigma - 1.0).abs() < 0.1, "{found} of {sigma}");
+        }
+        let clean = simulate(&model, &Simulation::default()).unwrap();
+        assert!(noise(&[clean], 0) < 1e-5);
+    }
+
+    /// The rough size of what nobody measures is within a decade, for every embedded truth.
+    #[test]
+    fn hidden_scales_are_of_the_right_order() {
+        for (name, text) in systems::SYSTEMS {
+            let model = Model::from_text(name, text).unwrap();
+            if model.truth.is_none() {
+                continue;
+            }
+            let record = simulate(&model, &Simulation::default()).unwrap();
+            let theta = vec![0.0; model.system.parameters()];
+            let n = model.states.len();
+            let truth = record.truth.clone().unwrap();
+            let found = nominal(&model, &[record], &theta);
+            for i in model.hidden() {
+                let values = truth.iter().skip(i).step_by(n).copied();
+                let (center, scale) = center_and_scale(values).unwrap();
+                let size = scale + center.abs();
+                let ratio = found.scale[i] / size;
+                assert!(
+                    (0.05..20.0).contains(&ratio),
+                    "{name} {}: {ratio}",
+                    model.states[i].name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! How good a model is: the free run and its errors.
+
+use crate::estimate::{Smoothed, Smoother};
+use crate::model::Point;
+use crate::objective::Noise;
+use crate::record::Record;
+use crate::step::Stepper;
+
+/// States of a free run from `start`, one per sample; the input is the record's, replayed.
+///
+/// Stops where a state leaves the finite numbers; the rest is NaN.
+pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]) -> Vec<f64> {
+    let n = start.len();
+    let mut states = vec![f64::NAN; record.len() * n];
+    let mut scratch = stepper.scratch();
+    states[..n].copy_from_slice(start);
+    for k in 1..record.len() {
+        let (done, rest) = states.split_at_mut(k * n);
+        let at = Point {
+            time: record.time[k - 1],
+            state: &done[(k - 1) * n..],
+            input: record.input(k - 1),
+            theta,
+        };
+        stepper.advance(&mut scratch, at, &mut rest[..n]);
+        if rest[..n].iter().any(|x| !x.is_finite()) {
+            rest[..n].fill(f64::NAN);
+            break;
+        }
+    }
+    states
+}
+
+/// One-step predictions f_o(x̂_{k−1}), one per sample; the first is the estimate itself.
+pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
+    let n = stepper.system().states();
+    let mut predicted = states.to_vec();
+    let mut scratch = stepper.scratch();
+    for k in 1..record.len() {
+        let state = &states[(k - 1) * n..k * n];
+        let at = Point {
+            time: record.time[k - 1],
+            state,
+            input: record.input(k - 1),
+            theta,
+        };
+        stepper.advance(&mut scratch, at, &mut predicted[k * n..(k + 1) * n]);
+    }
+    predicted
+}
+
+/// RMSE/(max − min of the truth) of one column; infinite where the prediction is not finite,
+/// `None` where the truth is nowhere known or never moves.
+pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0usize);
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    let pairs = predicted.iter().skip(column).step_by(columns);
+    for (p, t) in pairs.zip(truth.iter().skip(column).step_by(columns)) {
+        if t.is_nan() {
+            continue;
+        }
+        low = low.min(*t);
+        high = high.max(*t);
+        sum += (p - t) * (p - t);
+        count += 1;
+    }
+    let value = (sum / count as f64).sqrt() / (high - low);
+    (count > 0 && high > low).then(|| if value.is_nan() { f64::INFINITY } else { value })
+}
+
+/// nRMSE of each measured channel in a run of states.
+pub fn channel_nrmse(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &[f64],
+) -> Vec<Option<f64>> {
+    let system = stepper.system();
+    let (n, c) = (system.states(), system.measurements());
+    let mut ws = system.workspace();
+    let mut outputs = vec![f64::NAN; record.len() * c];
+    for (k, state) in states.chunks_exact(n).enumerate() {
+        let at = Point {
+            time: record.time[k],
+            state,
+            input: record.input(k),
+            theta,
+        };
+        system.measure(&mut ws, at, &mut outputs[k * c..(k + 1) * c]);
+    }
+    (0..c)
+        .map(|j| nrmse(&outputs, &record.outputs, j, c))
+        .collect()
+}
+
+/// The trajectory under (all but) exact physics that fits the record best: its start is the
+/// initial state from which a free run is scored.
+///
+/// The process noise is tightened from `noise`'s in decades, each stage starting from the last:
+/// the loose stages find the trajectory without simulating anything, the tight ones turn it into
+/// a simulation. It therefore survives an unstable plant, where single shooting does not.
+pub fn exact_trajectory(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    noise: &Noise,
+    from: &Smoothed,
+) -> Vec<f64> {
+    const DECADES: i32 = 7;
+    const ITERATIONS: usize = 10;
+    let mut states = from.states.clone();
+    for decade in 1..=DECADES {
+        let factor = 10f64.powi(-2 * decade);
+        let tight = Noise {
+            process: noise.process.iter().map(|q| q * factor).collect(),
+            ..noise.clone()
+        };
+        let smoother = Smoother {
+            stepper,
+            record,
+            theta,
+            noise: &tight,
+        };
+        let next = smoother.smooth(states.clone(), ITERATIONS);
+        if next.states.iter().all(|x| x.is_finite()) {
+            states = next.states;
+        }
+    }
+    states
+}

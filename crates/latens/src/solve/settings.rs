@@ -1,0 +1,248 @@
+//! What a solver can be told, and what it does when told nothing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::fit::nominal::Nominal;
+use crate::linalg::Precision;
+use crate::model::Model;
+use crate::objective::Noise;
+
+/// Which recursion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// States and θ in turn (the paper's Theorem 1, corrected).
+    Alternating,
+    /// The same with the θ equations as they stand in print.
+    AsPrinted,
+    /// States and θ together, with their cross-covariance.
+    Joint,
+}
+
+impl Solver {
+    pub const NAMES: [(&'static str, Solver); 3] = [
+        ("alternating", Solver::Alternating),
+        ("as-printed", Solver::AsPrinted),
+        ("joint", Solver::Joint),
+    ];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(_, s)| *s == self)
+            .map_or("", |(n, _)| n)
+    }
+}
+
+/// The size of a noise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A variance in the quantity's own unit.
+    Variance(f64),
+    /// A standard deviation relative to what the data show; see each setting.
+    Relative(f64),
+}
+
+/// Settings of a fit. All of them end up in `fit.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    pub solver: Solver,
+    /// Passes over the record.
+    pub epochs: usize,
+    /// Of the random start of the networks.
+    pub seed: u64,
+    /// Segments of the record that update one θ together.
+    pub streams: usize,
+    /// Q_x of known rows; relative to scale·√(Δt/τ), τ the time in which the data move by their scale.
+    pub known: Level,
+    /// Q_x of rows that call a network, likewise.
+    pub hidden: Level,
+    /// R_y; relative to the noise found in the channel.
+    pub measurement: Level,
+    /// P_x0; relative to the state's scale.
+    pub start: Level,
+    /// P_θ0, a variance; weights and scaled unknowns are of order one.
+    pub parameter_variance: f64,
+    /// Q_θ per sample, a variance.
+    pub parameter_drift: f64,
+    /// Factor on Q_θ and, where it is apart, on nothing else, after each epoch.
+    pub anneal: f64,
+    /// Noise of the θ step, as a multiple of the hidden row's own standard deviation.
+    pub parameter_noise: f64,
+    /// Whether the uncertainty of x̂ counts as noise of the θ step.
+    pub count_state_uncertainty: bool,
+    /// Whether P_θ is opened again to P_θ0 at each epoch.
+    pub reopen: bool,
+    /// Whether network outputs are scaled to the hidden states' rates; inputs always are.
+    pub scale_outputs: bool,
+    /// Keep the epoch whose free run fits the measurements best; else the last.
+    pub keep_best: bool,
+    /// Storage of P_θ.
+    pub single_precision: bool,
+    /// Variances that replace the levels: Q_x by state, R_y by channel, P_x0 by state.
+    pub process_of: BTreeMap<String, f64>,
+    pub measurement_of: BTreeMap<String, f64>,
+    pub start_of: BTreeMap<String, f64>,
+}
+
+impl Settings {
+    /// What works without being told anything about the system.
+    pub fn new(solver: Solver) -> Self {
+        match solver {
+            Solver::AsPrinted => Self::printed(solver),
+            Solver::Alternating => Self {
+                solver,
+                epochs: 20,
+                seed: 1,
+                streams: 1,
+                known: Level::Relative(1e-4),
+                hidden: Level::Relative(0.1),
+                measurement: Level::Relative(1.0),
+                start: Level::Relative(1.0),
+                parameter_variance: 1.0,
+                parameter_drift: 1e-6,
+                anneal: 0.5,
+                parameter_noise: 1.0,
+                count_state_uncertainty: true,
+                reopen: false,
+                scale_outputs: true,
+                keep_best: true,
+                single_precision: false,
+                process_of: BTreeMap::new(),
+                measurement_of: BTreeMap::new(),
+                start_of: BTreeMap::new(),
+            },
+            Solver::Joint => Self {
+                known: Level::Relative(1e-5),
+                hidden: Level::Relative(1e-3),
+                parameter_drift: 0.0,
+                anneal: 1.0,
+                ..Self::new(Solver::Alternating)
+            }
+            .with_solver(solver),
+        }
+    }
+
+    fn with_solver(mut self, solver: Solver) -> Self {
+        self.solver = solver;
+        self
+    }
+
+    /// The settings of the paper, absolute as they stand in print.
+    pub fn printed(solver: Solver) -> Self {
+        Self {
+            known: Level::Variance(1e-5),
+            hidden: Level::Variance(1e-5),
+            measurement: Level::Variance(1e-10),
+            start: Level::Variance(1e-2),
+            parameter_variance: 1e2,
+            parameter_drift: 1e-2,
+            anneal: 1.0,
+            parameter_noise: 1.0,
+            count_state_uncertainty: false,
+            scale_outputs: false,
+            keep_best: false,
+            ..Self::new(Solver::Alternating)
+        }
+        .with_solver(solver)
+    }
+
+    /// The storage of P_θ.
+    pub fn precision(&self) -> Precision {
+        if self.single_precision {
+            Precision::Single
+        } else {
+            Precision::Double
+        }
+    }
+
+    /// Rejects what makes no sense for a model.
+    pub fn check(&self, model: &Model) -> Result<(), Error> {
+        let fail = |message: String| Err(Error::Setting(message));
+        if self.epochs == 0 || self.streams == 0 {
+            return fail("epochs and streams must be at least 1".into());
+        }
+        if self.solver == Solver::Joint && self.streams > 1 {
+            return fail(
+                "the joint solver takes one stream; use --streams with alternating".into(),
+            );
+        }
+        if model.system.parameters() == 0 {
+            return fail(format!(
+                "{} has nothing to learn; call a network in an equation or add [unknowns]",
+                model.name
+            ));
+        }
+        let levels = [self.known, self.hidden, self.measurement, self.start];
+        let values = levels.map(|l| match l {
+            Level::Variance(v) | Level::Relative(v) => v,
+        });
+        let others = [self.parameter_variance, self.parameter_noise, self.anneal];
+        let overrides = self.process_of.values().chain(self.measurement_of.values());
+        let mut all = values
+            .iter()
+            .chain(&others)
+            .chain(overrides)
+            .chain(self.start_of.values());
+        if !all.all(|v| *v > 0.0 && v.is_finite()) || !(self.parameter_drift >= 0.0) {
+            return fail("variances and noise levels must be positive and finite".into());
+        }
+        let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
+        let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
+        for (names, known, what) in [
+            (&self.process_of, &states, "state"),
+            (&self.start_of, &states, "state"),
+            (&self.measurement_of, &channels, "measurement"),
+        ] {
+            if let Some(name) = names.keys().find(|n| !known.contains(&n.as_str())) {
+                return fail(format!(
+                    "there is no {what} `{name}`; there are: {}",
+                    known.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Q_x, R_y and P_x0 for a model whose quantities have these sizes; `dt` is the sample time.
+    pub fn noise(&self, model: &Model, nominal: &Nominal, dt: f64) -> Noise {
+        let system = &model.system;
+        let per_sample = (dt / nominal.time_constant).sqrt();
+        let variance = |level: Level, unit: f64| match level {
+            Level::Variance(v) => v,
+            Level::Relative(r) => (r * unit) * (r * unit),
+        };
+        let state = |i: usize| model.states[i].name.as_str();
+        Noise {
+            process: (0..system.states())
+                .map(|i| {
+                    let hidden = system.network_rows().contains(&i);
+                    let level = if hidden { self.hidden } else { self.known };
+                    let own = self.process_of.get(state(i)).copied();
+                    own.unwrap_or(variance(level, nominal.scale[i] * per_sample))
+                })
+                .collect(),
+            measurement: (0..system.measurements())
+                .map(|c| {
+                    let own = self
+                        .measurement_of
+                        .get(&model.measurements[c].name)
+                        .copied();
+                    own.unwrap_or(variance(self.measurement, nominal.noise[c]))
+                })
+                .collect(),
+            start_mean: nominal.center.clone(),
+            start: (0..system.states())
+                .map(|i| {
+                    let own = self.start_of.get(state(i)).copied();
+                    own.unwrap_or(variance(self.start, nominal.scale[i]))
+                })
+                .collect(),
+        }
+    }
+}
