@@ -1,1 +1,63 @@
-fn main() {}
+//! The program `latens`: one file per verb, and what they share.
+
+mod assignments;
+mod demo;
+mod failure;
+mod fit;
+mod init;
+mod interrupt;
+mod model;
+mod progress;
+mod schema;
+mod settings;
+mod simulate;
+mod summary;
+mod systems;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+
+const AFTER_HELP: &str = "\
+First steps:
+  latens demo                                  fit a built-in system and see what it learns
+  latens init harmonic-oscillator              write its model file here, as a starting point
+  latens simulate harmonic-oscillator.toml -o record.csv
+  latens fit harmonic-oscillator.toml record.csv -o run
+
+Exit codes:
+  0  done    1  error    2  wrong usage    3  the solver or simulation diverged
+  130  interrupted with Ctrl-C (nothing half-written is left; a second Ctrl-C stops at once)";
+
+/// Learns the equations nobody measured: hidden states and unknown dynamics from partial
+/// measurements.
+#[derive(Parser)]
+#[command(name = "latens", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Program {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Demo(demo::Arguments),
+    Systems(systems::Arguments),
+    Init(init::Arguments),
+    Simulate(simulate::Arguments),
+    Fit(Box<fit::Arguments>),
+    Schema(schema::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Program::parse().verb {
+        Verb::Demo(arguments) => demo::run(&arguments),
+        Verb::Systems(arguments) => systems::run(&arguments),
+        Verb::Init(arguments) => init::run(&arguments),
+        Verb::Simulate(arguments) => simulate::run(&arguments),
+        Verb::Fit(arguments) => fit::run(&arguments),
+        Verb::Schema(arguments) => schema::run(&arguments),
+    };
+    result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
+}

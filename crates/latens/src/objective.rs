@@ -1,9 +1,11 @@
 //! The one objective that every solver minimises.
 //!
-//!     L = ½ Σ ‖x_i − f_o(x_{i−1}, θ_{i−1})‖²_{Q_x⁻¹}      physics
-//!       + ½ Σ ‖y_i − h(x_i)‖²_{R_y⁻¹}                      data
-//!       + ½ Σ ‖θ_i − θ_{i−1}‖²_{Q_θ⁻¹}                     drift of θ
-//!       + ½ ‖x_0 − x̄_0‖²_{P_x0⁻¹} + ½ ‖θ_0 − θ̄‖²_{P_θ0⁻¹}   priors
+//! ```text
+//! L = ½ Σ ‖x_i − f_o(x_{i−1}, θ_{i−1})‖²_{Q_x⁻¹}          physics
+//!   + ½ Σ ‖y_i − h(x_i)‖²_{R_y⁻¹}                         data
+//!   + ½ Σ ‖θ_i − θ_{i−1}‖²_{Q_θ⁻¹}                        drift of θ
+//!   + ½ ‖x_0 − x̄_0‖²_{P_x0⁻¹} + ½ ‖θ_0 − θ̄‖²_{P_θ0⁻¹}     priors
+//! ```
 //!
 //! All covariances are diagonal. A missing measurement drops its own component at that sample
 //! and nothing else.
@@ -21,8 +23,9 @@ pub struct Noise {
     pub process: Vec<f64>,
     /// R_y, one for each channel.
     pub measurement: Vec<f64>,
-    /// x̄_0 and P_x0, one for each state.
+    /// x̄_0, one for each state.
     pub start_mean: Vec<f64>,
+    /// P_x0, one for each state.
     pub start: Vec<f64>,
 }
 
@@ -32,7 +35,9 @@ pub struct Cost {
     pub physics: f64,
     pub data: f64,
     pub drift: f64,
+    /// Prior of the first state.
     pub start: f64,
+    /// Prior of θ.
     pub prior: f64,
 }
 

@@ -213,10 +213,13 @@ mod tests {
         )
     }
 
+    /// A state's name, lowest and highest value.
+    type Range = (&'static str, &'static str, &'static str);
+
     /// The ranges of systems.md, to the digits given there.
     #[test]
     fn the_systems_move_as_published() {
-        let expected: [(&str, &[(&str, &str, &str)]); 3] = [
+        let expected: [(&str, &[Range]); 3] = [
             (
                 "cart-pole",
                 &[

@@ -153,6 +153,11 @@ fn trees() -> impl Strategy<Value = Tree> {
                 Power(Box::new(base), Box::new(Tree::Number(f64::from(n))))
             }),
             1 => two.clone().prop_map(|(a, b)| Power(Box::new(above_one(a)), Box::new(below_one(b)))),
+            // powers of powers, which associate to the right
+            1 => two.clone().prop_map(|(a, b)| {
+                let square = Power(Box::new(below_one(b)), Box::new(Tree::Number(2.0)));
+                Power(Box::new(above_one(a)), Box::new(square))
+            }),
             1 => (prop::sample::select(vec!["min", "max"]), two.clone())
                 .prop_map(|(name, (a, b))| Call(name, vec![a, b])),
             1 => two.clone().prop_map(|(a, b)| Call("atan2", vec![a, above_one(b)])),
@@ -171,7 +176,7 @@ const SMOOTH: [&str; 9] = [
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
+        cases: 1000,
         rng_seed: RngSeed::Fixed(2),
         failure_persistence: None,
         ..ProptestConfig::default()

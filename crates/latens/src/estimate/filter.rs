@@ -1,8 +1,10 @@
 //! The state filter: predict through F_x, correct channel by channel.
 //!
-//!     P⁻ = F_x P F_xᵀ + Q_x
-//!     s = H P⁻ Hᵀ + r,  K = P⁻Hᵀ/s
-//!     x ← x + K ν,      P ← (I − K H) P⁻ (I − K H)ᵀ + K r Kᵀ     (Joseph form)
+//! ```text
+//! P⁻ = F_x P F_xᵀ + Q_x
+//! s = H P⁻ Hᵀ + r,  K = P⁻Hᵀ/s
+//! x ← x + K ν,      P ← (I − K H) P⁻ (I − K H)ᵀ + K r Kᵀ     (Joseph form)
+//! ```
 //!
 //! With a diagonal R_y the channels of a sample can be taken one after another, each a division
 //! instead of a matrix inverse; the result is the same and a missing channel is simply left out.

@@ -5,8 +5,10 @@
 //! A Kalman filter on the increments and the backward pass of Bryson and Frazier solve this
 //! linear problem exactly, without an inverse of P⁻, so that Q_x may be nearly singular:
 //!
-//!     π_N = 0;  δx_i = m_i − P_i π_i
-//!     back through a channel: π ← (I − K H)ᵀ π − Hᵀν/s;  back through a step: π ← F_xᵀ π
+//! ```text
+//! π_N = 0;  δx_i = m_i − P_i π_i
+//! back through a channel: π ← (I − K H)ᵀ π − Hᵀν/s;  back through a step: π ← F_xᵀ π
+//! ```
 //!
 //! The covariance of a smoothed state is P − P Λ P, with Λ carried along with π.
 //! The step is shortened until the true objective decreases.
@@ -115,37 +117,45 @@ impl Smoother<'_> {
         states
     }
 
-    /// Minimises the objective from a trajectory. Never fails: the best trajectory found is
-    /// returned, with its cost, which is not finite only if the start's was not.
+    /// Minimises the objective from a trajectory and adds the standard deviations.
+    ///
+    /// Never fails: the best trajectory found is returned, with its cost, which is not finite
+    /// only if the start's was not.
     pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
-        const TOLERANCE: f64 = 1e-6;
         let mut scratch = self.stepper.scratch();
-        let mut states = start;
-        let mut cost = self.cost(&mut scratch, &states);
-        let mut taken = 0;
-        let mut forward = self.forward(&mut scratch, &states);
-        while taken < iterations {
-            let increments = self.backward(&forward);
-            let Some((next, next_cost)) = self.search(&mut scratch, &states, &increments, &cost)
-            else {
-                break;
-            };
-            let decrease = cost.total() - next_cost.total();
-            states = next;
-            cost = next_cost;
-            taken += 1;
-            forward = self.forward(&mut scratch, &states);
-            if decrease < TOLERANCE * cost.total() {
-                break;
-            }
-        }
-        let deviations = self.deviations(&forward);
+        let (states, cost, taken) = self.minimise(&mut scratch, start, iterations);
+        let deviations = self.deviations(&self.forward(&mut scratch, &states));
         Smoothed {
             states,
             deviations,
             cost,
             iterations: taken,
         }
+    }
+
+    /// The same without the deviations: states, cost, and the Gauss–Newton steps taken.
+    pub fn minimise(
+        &self,
+        scratch: &mut Scratch,
+        start: Vec<f64>,
+        iterations: usize,
+    ) -> (Vec<f64>, Cost, usize) {
+        const TOLERANCE: f64 = 1e-6;
+        let mut states = start;
+        let mut cost = self.cost(scratch, &states);
+        for taken in 0..iterations {
+            let increments = self.backward(&self.forward(scratch, &states));
+            let Some((next, next_cost)) = self.search(scratch, &states, &increments, &cost) else {
+                return (states, cost, taken);
+            };
+            let decrease = cost.total() - next_cost.total();
+            states = next;
+            cost = next_cost;
+            if decrease < TOLERANCE * cost.total() {
+                return (states, cost, taken + 1);
+            }
+        }
+        (states, cost, iterations)
     }
 
     /// The first of the step lengths 1, ½, ¼, 0.1 that lowers the true objective.

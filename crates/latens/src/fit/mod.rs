@@ -1,6 +1,7 @@
 //! What a solver returns: θ with its covariance, states, scores.
 
 pub mod nominal;
+pub mod run;
 
 use crate::estimate::Smoothed;
 use crate::linalg::PackedCovariance;

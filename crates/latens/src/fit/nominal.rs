@@ -2,14 +2,16 @@
 //!
 //! A measured state has the middle and half the range of its channel. A hidden state has what
 //! the file says, or a rough size from the known equations: what it would take to move a
-//! measured state as fast as the record does, rate of x_i divided by |∂f_i/∂x_j|. The smoother
+//! measured state as fast as the record ever does, rate of x_i divided by |∂f_i/∂x_j|. The smoother
 //! replaces that guess by the trajectory itself ([`refine`]).
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Model, Point};
 use crate::record::Record;
 
 /// Centre and scale of the states, noise of the channels.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Nominal {
     pub center: Vec<f64>,
     pub scale: Vec<f64>,
@@ -86,7 +88,7 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
             nominal.scale[i] = usable(center, scale);
         }
         nominal.certain[i] = true;
-        rate[i] = typical_rate(records, c);
+        rate[i] = rates(records, c).fold(0.0, f64::max);
     }
     for c in 0..system.measurements() {
         if let Some((center, scale)) = center_and_scale(channel(records, c)) {
@@ -101,20 +103,21 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
     nominal
 }
 
-/// Root mean square of the change per time between samples.
+/// |change per time| between neighbouring samples of a channel.
+fn rates(records: &[Record], c: usize) -> impl Iterator<Item = f64> + '_ {
+    records.iter().flat_map(move |record| {
+        let rate = move |k: usize| {
+            let change = record.output(k)[c] - record.output(k - 1)[c];
+            (change / (record.time[k] - record.time[k - 1])).abs()
+        };
+        (1..record.len()).map(rate).filter(|r| r.is_finite())
+    })
+}
+
+/// Root mean square of the rates.
 fn typical_rate(records: &[Record], c: usize) -> f64 {
-    let (mut sum, mut count) = (0.0, 0);
-    for record in records {
-        for k in 1..record.len() {
-            let rate = (record.output(k)[c] - record.output(k - 1)[c])
-                / (record.time[k] - record.time[k - 1]);
-            if rate.is_finite() {
-                sum += rate * rate;
-                count += 1;
-            }
-        }
-    }
-    (sum / f64::from(count.max(1))).sqrt()
+    let (sum, count) = rates(records, c).fold((0.0, 0.0), |(s, n), r| (s + r * r, n + 1.0));
+    (sum / f64::max(count, 1.0)).sqrt()
 }
 
 /// Scales of hidden states from the rows that they drive, one link of the chain after another.

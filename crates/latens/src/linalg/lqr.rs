@@ -10,7 +10,8 @@ use super::small::{identity, multiply, solve, transpose};
 /// The gain, m×n row by row, for x' = A x + B u with diagonal weights q ≥ 0 and r > 0.
 pub fn gain(a: &[f64], b: &[f64], q: &[f64], r: &[f64], n: usize) -> Result<Vec<f64>, String> {
     let m = r.len();
-    if m == 0 || r.iter().any(|&r| !(r > 0.0)) || q.iter().any(|&q| !(q >= 0.0)) {
+    let sound = r.iter().all(|&r| r > 0.0) && q.iter().all(|&q| q >= 0.0);
+    if m == 0 || !sound {
         return Err("the regulator's weights must not be negative, its inputs' positive".into());
     }
     // B R⁻¹ Bᵀ
@@ -54,10 +55,10 @@ pub fn gain(a: &[f64], b: &[f64], q: &[f64], r: &[f64], n: usize) -> Result<Vec<
 }
 
 /// Z ← sign(Z).
-fn sign(z: &mut Vec<f64>, d: usize) -> Result<(), String> {
+fn sign(z: &mut [f64], d: usize) -> Result<(), String> {
     const ITERATIONS: usize = 100;
     for _ in 0..ITERATIONS {
-        let (mut lu, mut inverse) = (z.clone(), identity(d));
+        let (mut lu, mut inverse) = (z.to_vec(), identity(d));
         solve(&mut lu, &mut inverse, d).map_err(|_| {
             "the linearised system has an eigenvalue on the imaginary axis".to_string()
         })?;
@@ -85,9 +86,9 @@ mod tests {
     #[test]
     fn double_integrator_has_its_closed_form() {
         // x'' = u with weights q₁, q₂, r: K = (√(q₁/r), √(q₂/r + 2√(q₁/r)))
-        let (q1, q2, r) = (4.0, 0.5, 0.1);
+        let (q1, q2, r): (f64, f64, f64) = (4.0, 0.5, 0.1);
         let k = gain(&[0.0, 1.0, 0.0, 0.0], &[0.0, 1.0], &[q1, q2], &[r], 2).unwrap();
-        let k1 = (q1 / r as f64).sqrt();
+        let k1 = (q1 / r).sqrt();
         let k2 = (q2 / r + 2.0 * k1).sqrt();
         assert!(
             (k[0] - k1).abs() < 1e-10 && (k[1] - k2).abs() < 1e-10,

@@ -69,7 +69,8 @@ pub fn solve(a: &mut [f64], b: &mut [f64], n: usize) -> Result<(), usize> {
         let pivot = (column..n)
             .max_by(|&i, &j| a[i * n + column].abs().total_cmp(&a[j * n + column].abs()))
             .unwrap_or(column);
-        if !(a[pivot * n + column].abs() > 1e-300) {
+        let size = a[pivot * n + column].abs();
+        if size.is_nan() || size <= 1e-300 {
             return Err(column);
         }
         if pivot != column {

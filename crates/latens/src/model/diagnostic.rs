@@ -79,7 +79,7 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, d) in self.diagnostics.iter().enumerate() {
             if i > 0 {
-                writeln!(f)?;
+                writeln!(f, "\n")?;
             }
             let (line, column) = self.position(d.span.start);
             let source = self.text.lines().nth(line - 1).unwrap_or("");

@@ -12,6 +12,16 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// Stands for text with a mistake, so that what depends on it is not reported as well.
+    pub(crate) fn invalid(span: Span) -> Self {
+        Self {
+            kind: Kind::Invalid,
+            span,
+        }
+    }
+}
+
 /// What an expression is.
 #[derive(Debug, Clone)]
 pub enum Kind {
@@ -76,6 +86,8 @@ const BINDING_NOT: u8 = 5;
 const BINDING_MINUS: u8 = 13;
 /// Deeper nesting than any equation needs; keeps a hostile file from exhausting the stack.
 const MAX_DEPTH: usize = 200;
+/// A sum is as deep as it has terms, so its length is bounded for the same reason.
+const MAX_TOKENS: usize = 5000;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
@@ -103,6 +115,11 @@ pub fn parse(text: &str, offset: usize) -> Result<Expr, Diagnostic> {
             Diagnostic::new(offset..offset + text.len(), "the expression is empty")
                 .help("write an equation, for example \"-k*x\""),
         );
+    }
+    if tokens.len() > MAX_TOKENS {
+        let span = tokens[MAX_TOKENS].1.clone();
+        return Err(Diagnostic::new(span, "the expression is too long")
+            .help("name parts of it in [expressions]"));
     }
     let expr = parser.expression(0)?;
     match parser.tokens.get(parser.next) {
@@ -140,6 +157,7 @@ fn tokenise(text: &str, offset: usize) -> Result<Vec<(Token, Span)>, Diagnostic>
                         offset + start..offset + start + length,
                         "this is not a finite number",
                     )
+                    .help("numbers end at 1.8e308")
                 })?;
             (Token::Number(value), length)
         } else if is_name_start(c) {
@@ -182,7 +200,12 @@ fn tokenise(text: &str, offset: usize) -> Result<Vec<(Token, Span)>, Diagnostic>
                         '!' => diagnostic.help("negate a condition with `not`"),
                         '&' => diagnostic.help("combine conditions with `and`"),
                         '|' => diagnostic.help("combine conditions with `or`, |x| is `abs(x)`"),
-                        _ => diagnostic,
+                        '²' => diagnostic.help("write x^2"),
+                        '³' => diagnostic.help("write x^3"),
+                        '×' | '·' => diagnostic.help("multiplication is written with `*`"),
+                        '{' | '[' => diagnostic.help("use round brackets"),
+                        _ => diagnostic
+                            .help("an expression has names, numbers, brackets and + - * / ^"),
                     });
                 }
             }

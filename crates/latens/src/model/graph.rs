@@ -35,9 +35,11 @@ pub enum Unary {
     Floor,
     /// x/(1 − e^(−x)), with its limit 1 at 0.
     Linoid,
+    /// Its derivative.
     LinoidSlope,
     /// sin(x)/x, with its limit 1 at 0.
     Sinc,
+    /// Its derivative.
     SincSlope,
 }
 
@@ -76,7 +78,9 @@ pub enum Node {
     Powi(Id, i32),
     /// `if(condition, then, else)`; only the chosen value counts.
     Select(Id, Id, Id),
+    /// A table's value at an argument.
     Lookup(usize, Id),
+    /// A table's slope there.
     LookupSlope(usize, Id),
     /// Output k of a network call.
     Output(usize, usize),
@@ -102,10 +106,12 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// The operation of a node.
     pub fn node(&self, id: Id) -> Node {
         self.nodes[id]
     }
 
+    /// Every network call, each once.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
@@ -118,16 +124,19 @@ impl Graph {
         }
     }
 
+    /// A node that is not simplified: time, a state, an input, θ, a table's value or a network's output.
     pub fn leaf(&mut self, node: Node) -> Id {
         self.intern(node)
     }
 
+    /// A number.
     pub fn constant(&mut self, value: f64) -> Id {
         // −0 and 0 are one node: no equation tells them apart.
         let value = if value == 0.0 { 0.0 } else { value };
         self.intern(Node::Constant(value.to_bits()))
     }
 
+    /// Index of a network call; the same arguments give the same call.
     pub fn call(&mut self, network: usize, arguments: Vec<Id>) -> usize {
         let call = Call { network, arguments };
         if let Some(&c) = self.call_index.get(&call) {
@@ -145,6 +154,7 @@ impl Graph {
         })
     }
 
+    /// op(a), simplified where the result is known.
     pub fn unary(&mut self, op: Unary, a: Id) -> Id {
         if let Some(v) = self.value(a) {
             return self.constant(op.evaluate(v));
@@ -155,6 +165,7 @@ impl Graph {
         }
     }
 
+    /// a op b, simplified: constants folded, neutral elements dropped, 0·x = 0.
     pub fn binary(&mut self, op: Binary, a: Id, b: Id) -> Id {
         use Binary::*;
         let (va, vb) = (self.value(a), self.value(b));
@@ -187,6 +198,7 @@ impl Graph {
         }
     }
 
+    /// `if(condition, then, otherwise)`.
     pub fn select(&mut self, condition: Id, then: Id, otherwise: Id) -> Id {
         match self.value(condition) {
             Some(v) if v != 0.0 => then,

@@ -1,6 +1,6 @@
 //! Models: a file with the known equations, and the compiled system behind it.
 //!
-//! The path of a model file is [`file`] (TOML, keys and types) → [`resolve`] (what names mean)
+//! The path of a model file is [`mod@file`] (TOML, keys and types) → [`resolve`] (what names mean)
 //! → [`graph`] (equations and their derivatives) → [`tape`] (programs) → [`System`].
 
 pub mod diagnostic;
@@ -11,6 +11,7 @@ pub mod network;
 pub mod resolve;
 pub mod system;
 pub mod tape;
+mod truth;
 
 use std::path::Path;
 
@@ -18,14 +19,14 @@ pub use diagnostic::{Diagnostic, ModelError};
 pub use file::Method;
 pub use system::{System, Workspace};
 pub use tape::Point;
+pub use truth::{HeldOut, Truth};
 
 use crate::Error;
-use crate::linalg::lqr;
 use crate::record::Layout;
 use file::ModelFile;
 use network::{Network, Scaling};
 use resolve::Variant;
-use tape::{Curve, Tape};
+use tape::Curve;
 
 /// The JSON Schema of the model file.
 pub const SCHEMA: &str = include_str!("schema.json");
@@ -44,8 +45,9 @@ pub struct State {
     pub unit: String,
     /// Where the built-in record starts; a fit never looks at it.
     pub start: Option<f64>,
-    /// Rough size and middle, where the file states them.
+    /// Rough size, where the file states it.
     pub scale: Option<f64>,
+    /// Rough middle, where the file states it.
     pub center: Option<f64>,
 }
 
@@ -54,8 +56,11 @@ pub struct State {
 pub struct Unknown {
     pub name: String,
     pub unit: String,
+    /// Its value at θ = 0.
     pub guess: f64,
+    /// How far off the guess may roughly be.
     pub scale: f64,
+    /// Whether it must stay above zero: the second form.
     pub positive: bool,
 }
 
@@ -78,8 +83,10 @@ pub struct Model {
     /// The text it was read from.
     pub text: String,
     pub time_unit: String,
+    /// Time between samples, for records without a time column.
     pub step: Option<f64>,
     pub method: Method,
+    /// Steps of the method between two samples.
     pub substeps: usize,
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
@@ -91,33 +98,21 @@ pub struct Model {
     pub truth: Option<Truth>,
 }
 
-/// The truth section: a system without networks, and the record to make from it.
-#[derive(Debug, Clone)]
-pub struct Truth {
-    pub system: System,
-    pub steps: Option<usize>,
-    /// Standard deviation per square root of time, for each state.
-    pub process_noise: Vec<f64>,
-    pub(crate) controls: Tape,
-    /// Inputs without an expression or a controller.
-    pub(crate) undriven: Vec<String>,
-    /// Feedback u = −K x, row by row over the inputs; empty without a controller.
-    pub gain: Vec<f64>,
-    pub held_out: Vec<HeldOut>,
-}
-
-/// Another experiment of the truth section, kept out of training.
-#[derive(Debug, Clone)]
-pub struct HeldOut {
-    pub start: Vec<(usize, f64)>,
-    pub(crate) controls: Tape,
-}
-
 impl Model {
     /// Reads a model file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let read = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = read.iter().filter(|b| **b == b'\n').count() + 1;
+            let message = format!("line {line} is not UTF-8 text; save the file as UTF-8");
+            Error::io(
+                "read",
+                path,
+                std::io::Error::new(std::io::ErrorKind::InvalidData, message),
+            )
+        })?;
         Self::from_text(&path.display().to_string(), &text)
     }
 
@@ -132,6 +127,9 @@ impl Model {
     }
 
     fn build(file: &ModelFile, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Self> {
+        if !file.complete {
+            return None;
+        }
         resolve::check_names(file, diagnostics);
         let equations = resolve::equations(file, Variant::Learned, diagnostics);
         let truth_equations =
@@ -180,7 +178,7 @@ impl Model {
         );
         let truth = match truth_equations {
             None => None,
-            Some(e) => Some(truth(file, e, curves, diagnostics)?),
+            Some(e) => Some(Truth::build(file, e, curves, diagnostics)?),
         };
         let quantity = |name: &str, unit: &str| Quantity {
             name: name.into(),
@@ -265,170 +263,4 @@ impl Model {
     pub fn state_index(&self, name: &str) -> Option<usize> {
         self.states.iter().position(|s| s.name == name)
     }
-}
-
-fn truth(
-    file: &ModelFile,
-    equations: resolve::Equations,
-    curves: Vec<Curve>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Truth> {
-    let (n, m) = (file.states.len(), file.inputs.len());
-    let mut graph = equations.graph.clone();
-    let zero = graph.constant(0.0);
-    let control_tape = |controls: &[Option<graph::Id>], fallback: &[Option<graph::Id>]| {
-        let roots: Vec<graph::Id> = controls
-            .iter()
-            .zip(fallback)
-            .map(|(c, f)| c.or(*f).unwrap_or(zero))
-            .collect();
-        Tape::compile(&graph, &roots, &[])
-    };
-    let lqr_inputs = file.simulation.lqr.iter().flat_map(|l| &l.inputs);
-    let driven: Vec<&str> = lqr_inputs.map(|(name, _)| name.value.as_str()).collect();
-    let undriven = file
-        .inputs
-        .iter()
-        .zip(&equations.controls)
-        .filter(|((name, _), c)| c.is_none() && !driven.contains(&name.value.as_str()))
-        .map(|((name, _), _)| name.value.clone())
-        .collect();
-    let controls = control_tape(&equations.controls, &equations.controls);
-    let held_out = file
-        .simulation
-        .held_out
-        .iter()
-        .zip(&equations.held_out_controls)
-        .map(|(h, c)| HeldOut {
-            start: h
-                .start
-                .iter()
-                .filter_map(|(name, v)| {
-                    Some((
-                        file.states
-                            .iter()
-                            .position(|s| s.name.value == name.value)?,
-                        *v,
-                    ))
-                })
-                .collect(),
-            controls: control_tape(c, &equations.controls),
-        })
-        .collect();
-    let mut process_noise = vec![0.0; n];
-    for (name, v) in &file.simulation.process_noise {
-        let i = file
-            .states
-            .iter()
-            .position(|s| s.name.value == name.value)?;
-        process_noise[i] = *v;
-    }
-    let input_graph = equations.graph.clone();
-    let derivatives = equations.derivatives.clone();
-    let system = System::compile(equations, m, 0, vec![], curves.clone());
-    let gain = match &file.simulation.lqr {
-        None => vec![],
-        Some(def) => {
-            let b = input_jacobian(input_graph, &derivatives, &curves, n, m);
-            match lqr_gain(file, def, &system, &b) {
-                Ok(gain) => gain,
-                Err(message) => {
-                    diagnostics.push(
-                        Diagnostic::new(def.span.clone(), message)
-                            .help("the weights of inputs must be positive and the linearised system stabilisable"),
-                    );
-                    return None;
-                }
-            }
-        }
-    };
-    Some(Truth {
-        system,
-        steps: file.simulation.steps,
-        process_noise,
-        controls,
-        undriven,
-        gain,
-        held_out,
-    })
-}
-
-/// ∂f/∂u at the origin.
-fn input_jacobian(
-    mut graph: graph::Graph,
-    derivatives: &[graph::Id],
-    curves: &[Curve],
-    n: usize,
-    m: usize,
-) -> Vec<f64> {
-    let mut roots = Vec::new();
-    for &f in derivatives {
-        for j in 0..m {
-            let leaf = graph.leaf(graph::Node::Input(j));
-            roots.push(graph.derivative(f, leaf));
-        }
-    }
-    let tape = Tape::compile(&graph, &roots, &[]);
-    let mut slots = tape.slots();
-    let (state, input) = (vec![0.0; n], vec![0.0; m]);
-    let at = Point {
-        time: 0.0,
-        state: &state,
-        input: &input,
-        theta: &[],
-    };
-    let env = tape::Networks {
-        networks: &[],
-        calls: &[],
-        curves,
-    };
-    tape.run(&mut slots, &mut [], env, at);
-    (0..roots.len()).map(|i| tape.root(&slots, i)).collect()
-}
-
-/// The regulator's gain for the true equations linearised at the origin.
-fn lqr_gain(
-    file: &ModelFile,
-    def: &file::LqrDef,
-    system: &System,
-    b: &[f64],
-) -> Result<Vec<f64>, String> {
-    let (n, m) = (file.states.len(), file.inputs.len());
-    let (state, input) = (vec![0.0; n], vec![0.0; m]);
-    let (mut f, mut a) = (vec![0.0; n], vec![0.0; n * n]);
-    let at = Point {
-        time: 0.0,
-        state: &state,
-        input: &input,
-        theta: &[],
-    };
-    system.linearise(&mut system.workspace(), at, &mut f, &mut a);
-    let weight = |weights: &[(file::At<String>, f64)], name: &str| {
-        weights
-            .iter()
-            .find(|(w, _)| w.value == name)
-            .map(|(_, v)| *v)
-    };
-    let q: Vec<f64> = file
-        .states
-        .iter()
-        .map(|s| weight(&def.states, &s.name.value).unwrap_or(0.0))
-        .collect();
-    // Inputs without a weight are not the controller's: their columns are left out.
-    let used: Vec<usize> = (0..m)
-        .filter(|&j| weight(&def.inputs, &file.inputs[j].0.value).is_some())
-        .collect();
-    let r: Vec<f64> = used
-        .iter()
-        .filter_map(|&j| weight(&def.inputs, &file.inputs[j].0.value))
-        .collect();
-    let b_used: Vec<f64> = (0..n)
-        .flat_map(|i| used.iter().map(move |&j| b[i * m + j]))
-        .collect();
-    let k = lqr::gain(&a, &b_used, &q, &r, n)?;
-    let mut gain = vec![0.0; m * n];
-    for (row, &j) in used.iter().enumerate() {
-        gain[j * n..(j + 1) * n].copy_from_slice(&k[row * n..(row + 1) * n]);
-    }
-    Ok(gain)
 }

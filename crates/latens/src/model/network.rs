@@ -1,8 +1,10 @@
 //! Small dense networks: value, derivative by argument and by weight, without allocation.
 //!
-//!     z₀ = (a − centre)/scale        the arguments, scaled to order one
-//!     z_l = φ_l(W_l z_{l−1} + b_l)   hidden layers
-//!     o = s ∘ (W_L z_{L−1} + b_L + D z₀)   linear output; D only with a skip connection
+//! ```text
+//! z₀ = (a − centre)/scale              the arguments, scaled to order one
+//! z_l = φ_l(W_l z_{l−1} + b_l)         hidden layers
+//! o = s ∘ (W_L z_{L−1} + b_L + D z₀)   linear output; D only with a skip connection
+//! ```
 //!
 //! One reverse sweep per output gives the sensitivities δ_l = ∂o_k/∂(W_l z_{l−1} + b_l); they
 //! hold the derivative by the arguments, W₁ᵀδ₁/scale, and by every weight, δ_l ⊗ z_{l−1}.
@@ -22,6 +24,7 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// As written in `layers`.
     pub const NAMES: [(&'static str, Activation); 7] = [
         ("tanh", Activation::Tanh),
         ("sigmoid", Activation::Sigmoid),
@@ -63,8 +66,11 @@ impl Activation {
 /// Centre and scale of the arguments, scale of the outputs. Not learned: set once, before a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
+    /// One for each argument.
     pub center: Vec<f64>,
+    /// One for each argument.
     pub scale: Vec<f64>,
+    /// One for each output.
     pub output: Vec<f64>,
 }
 
@@ -73,8 +79,11 @@ pub struct Scaling {
 pub struct Network {
     pub name: String,
     pub outputs: Vec<String>,
+    /// Number of arguments.
     pub arguments: usize,
+    /// Units and nonlinearity of each hidden layer.
     pub layers: Vec<(usize, Activation)>,
+    /// Whether the arguments also enter the output directly, through D.
     pub skip: bool,
     pub scaling: Scaling,
 }
@@ -106,8 +115,13 @@ impl Network {
 
     /// Number of weights.
     pub fn weights(&self) -> usize {
-        let dense: usize = self.widths().windows(2).map(|w| (w[0] + 1) * w[1]).sum();
-        dense + usize::from(self.skip) * self.arguments * self.outputs.len()
+        let (mut count, mut width) = (0, self.arguments);
+        for &(units, _) in &self.layers {
+            count += (width + 1) * units;
+            width = units;
+        }
+        count += (width + 1) * self.outputs.len();
+        count + usize::from(self.skip) * self.arguments * self.outputs.len()
     }
 
     /// (name, rows, columns) of each block of weights, in their order in θ; biases have one column.
@@ -143,6 +157,7 @@ impl Network {
         }
     }
 
+    /// Memory for one evaluation.
     pub fn trace(&self) -> Trace {
         let (a, h, o) = (self.arguments, self.hidden(), self.outputs.len());
         Trace {
@@ -154,7 +169,7 @@ impl Network {
         }
     }
 
-    /// The scaled arguments go to `trace.activations` first; see [`Network::set_argument`].
+    /// Before [`Network::evaluate`], for every argument.
     pub fn set_argument(&self, trace: &mut Trace, j: usize, value: f64) {
         trace.activations[j] = (value - self.scaling.center[j]) / self.scaling.scale[j];
     }
@@ -227,8 +242,8 @@ impl Network {
                 };
                 let start = end - units;
                 at -= (width + 1) * units;
-                for u in start..end {
-                    delta[u] *= trace.slopes[u];
+                for (d, slope) in delta[start..end].iter_mut().zip(&trace.slopes[start..end]) {
+                    *d *= slope;
                 }
                 let (below, own) = delta.split_at_mut(start);
                 let below = if l == 0 {
@@ -253,7 +268,7 @@ impl Network {
         }
     }
 
-    /// After [`Network::differentiate`]: gradient += Σ_k factor_k ∂(output k)/∂(weights).
+    /// After [`Network::differentiate`]: gradient += factor · ∂(output k)/∂(weights).
     pub fn accumulate_gradient(&self, trace: &Trace, k: usize, factor: f64, gradient: &mut [f64]) {
         let hidden = self.hidden();
         let delta = &trace.sensitivities[k * hidden..(k + 1) * hidden];

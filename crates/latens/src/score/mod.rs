@@ -49,32 +49,34 @@ pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64
     predicted
 }
 
-/// RMSE/(max − min of the truth) of one column; infinite where the prediction is not finite,
-/// `None` where the truth is nowhere known or never moves.
-pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
+/// Root mean square error of one column in its own unit, over the samples whose truth is known;
+/// infinite where the prediction is not finite, `None` where the truth is nowhere known.
+pub fn rmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0usize);
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     let pairs = predicted.iter().skip(column).step_by(columns);
     for (p, t) in pairs.zip(truth.iter().skip(column).step_by(columns)) {
-        if t.is_nan() {
-            continue;
+        if !t.is_nan() {
+            sum += (p - t) * (p - t);
+            count += 1;
         }
-        low = low.min(*t);
-        high = high.max(*t);
-        sum += (p - t) * (p - t);
-        count += 1;
     }
-    let value = (sum / count as f64).sqrt() / (high - low);
-    (count > 0 && high > low).then(|| if value.is_nan() { f64::INFINITY } else { value })
+    let value = (sum / count as f64).sqrt();
+    (count > 0).then_some(if value.is_nan() { f64::INFINITY } else { value })
 }
 
-/// nRMSE of each measured channel in a run of states.
-pub fn channel_nrmse(
-    stepper: &Stepper,
-    record: &Record,
-    theta: &[f64],
-    states: &[f64],
-) -> Vec<Option<f64>> {
+/// [`rmse`] divided by max − min of the truth; `None` also where the truth never moves.
+pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for t in truth.iter().skip(column).step_by(columns) {
+        low = low.min(*t);
+        high = high.max(*t);
+    }
+    let error = rmse(predicted, truth, column, columns)?;
+    (high > low).then(|| error / (high - low))
+}
+
+/// The measured channels in a run of states, one row per sample.
+pub fn outputs(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
     let system = stepper.system();
     let (n, c) = (system.states(), system.measurements());
     let mut ws = system.workspace();
@@ -88,6 +90,18 @@ pub fn channel_nrmse(
         };
         system.measure(&mut ws, at, &mut outputs[k * c..(k + 1) * c]);
     }
+    outputs
+}
+
+/// nRMSE of each measured channel in a run of states.
+pub fn channel_nrmse(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &[f64],
+) -> Vec<Option<f64>> {
+    let c = stepper.system().measurements();
+    let outputs = outputs(stepper, record, theta, states);
     (0..c)
         .map(|j| nrmse(&outputs, &record.outputs, j, c))
         .collect()
@@ -107,7 +121,10 @@ pub fn exact_trajectory(
     from: &Smoothed,
 ) -> Vec<f64> {
     const DECADES: i32 = 7;
-    const ITERATIONS: usize = 10;
+    // on the way down a stage only has to come near its minimum; the last one has to reach it
+    const ON_THE_WAY: usize = 4;
+    const AT_THE_END: usize = 10;
+    let mut scratch = stepper.scratch();
     let mut states = from.states.clone();
     for decade in 1..=DECADES {
         let factor = 10f64.powi(-2 * decade);
@@ -121,9 +138,14 @@ pub fn exact_trajectory(
             theta,
             noise: &tight,
         };
-        let next = smoother.smooth(states.clone(), ITERATIONS);
-        if next.states.iter().all(|x| x.is_finite()) {
-            states = next.states;
+        let iterations = if decade < DECADES {
+            ON_THE_WAY
+        } else {
+            AT_THE_END
+        };
+        let (next, ..) = smoother.minimise(&mut scratch, states.clone(), iterations);
+        if next.iter().all(|x| x.is_finite()) {
+            states = next;
         }
     }
     states

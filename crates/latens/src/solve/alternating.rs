@@ -2,16 +2,20 @@
 //!
 //! At step i, with f_i = f_o(x̂, u, θ̂), F_x, F_θ at step i−1 and H = ∂h/∂x at f_i:
 //!
-//!     P_x⁻ = F_x P_x F_xᵀ + Q_x,   S = H P_x⁻ Hᵀ + R_y,   K_x = P_x⁻ Hᵀ S⁻¹
-//!     x̂ ← f_i + K_x (y_i − h(f_i)),   P_x by the Joseph form
-//!     S_θ = Q + F_θ P_θ F_θᵀ,   K_θ = P_θ F_θᵀ S_θ⁻¹
-//!     θ̂ ← θ̂ + K_θ (x̂ − f_i),   P_θ ← P_θ − K_θ F_θ P_θ + Q_θ
+//! ```text
+//! P_x⁻ = F_x P_x F_xᵀ + Q_x,   S = H P_x⁻ Hᵀ + R_y,   K_x = P_x⁻ Hᵀ S⁻¹
+//! x̂ ← f_i + K_x (y_i − h(f_i)),   P_x by the Joseph form
+//! S_θ = Q + F_θ P_θ F_θᵀ,   K_θ = P_θ F_θᵀ S_θ⁻¹
+//! θ̂ ← θ̂ + K_θ (x̂ − f_i),   P_θ ← P_θ − K_θ F_θ P_θ + Q_θ
+//! ```
 //!
 //! Only the unknown rows of F_θ are other than zero and Q is diagonal, so they are taken one
 //! after another: O(d_θ²) each, with P_θ read once. Departures from print are in
 //! `docs/paper.md`; the printed θ equations,
 //!
-//!     P_θ⁻ = P_θ − P_θ F_θᵀ (Q + F_θ P_θ F_θᵀ) F_θ P_θ,   θ̂ ← θ̂ + P_θ⁻ F_θᵀ (x̂ − f_i),
+//! ```text
+//! P_θ⁻ = P_θ − P_θ F_θᵀ (Q + F_θ P_θ F_θᵀ) F_θ P_θ,   θ̂ ← θ̂ + P_θ⁻ F_θᵀ (x̂ − f_i),
+//! ```
 //!
 //! are kept as the variant `as_printed`. Q of the θ step may be apart from Q_x: it is
 //! (c σ_x)² and, where asked for, the variance of x̂ itself, because x̂ − f_i tells as little

@@ -50,7 +50,7 @@ impl Epoch<'_> {
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(at, tick, format!("θ[{i}]"), self.theta[i]));
         }
-        if tick % REPORT == 0 {
+        if tick.is_multiple_of(REPORT) {
             let progress = Progress {
                 epoch: self.number,
                 epochs: self.settings.epochs,
@@ -128,7 +128,8 @@ impl<'r> Sweep<'r> {
 
     fn check(&self, epoch: &Epoch, tick: usize) -> Result<(), Error> {
         for (i, x) in self.filter.mean.iter().enumerate() {
-            if !((x - epoch.noise.start_mean[i]).abs() < LOST * epoch.scale[i]) {
+            let distance = (x - epoch.noise.start_mean[i]).abs();
+            if distance.is_nan() || distance >= LOST * epoch.scale[i] {
                 return Err(epoch.diverged(self, tick, epoch.model.states[i].name.clone(), *x));
             }
         }

@@ -1,9 +1,11 @@
 //! The joint recursion: one filter on [x; θ] with the cross-covariance kept.
 //!
-//!     P_xx⁻ = F_x P_xx F_xᵀ + F_x P_xθ F_θᵀ + F_θ P_θx F_xᵀ + F_θ P_θθ F_θᵀ + Q_x
-//!     P_θx⁻ = P_θx F_xᵀ + P_θθ F_θᵀ,   P_θθ⁻ = P_θθ + Q_θ
-//!     s = H P_xx⁻ Hᵀ + r,   [K_x; K_θ] = [P_xx⁻; P_θx⁻] Hᵀ/s      (channel by channel)
-//!     [x̂; θ̂] ← [f_i; θ̂] + [K_x; K_θ] ν,   P ← P⁻ − K s Kᵀ
+//! ```text
+//! P_xx⁻ = F_x P_xx F_xᵀ + F_x P_xθ F_θᵀ + F_θ P_θx F_xᵀ + F_θ P_θθ F_θᵀ + Q_x
+//! P_θx⁻ = P_θx F_xᵀ + P_θθ F_θᵀ,   P_θθ⁻ = P_θθ + Q_θ
+//! s = H P_xx⁻ Hᵀ + r,   [K_x; K_θ] = [P_xx⁻; P_θx⁻] Hᵀ/s      (channel by channel)
+//! [x̂; θ̂] ← [f_i; θ̂] + [K_x; K_θ] ν,   P ← P⁻ − K s Kᵀ
+//! ```
 //!
 //! The paper's appendix says that the parameter gain vanishes because F_θᵀHᵀ = 0. That is true
 //! of the first step alone: from the second on P_θx carries what the measured states say about
@@ -113,8 +115,8 @@ impl<'r> Joint<'r> {
         let (n, p) = (self.sweep.filter.mean.len(), epoch.theta.len());
         self.sweep.measure(epoch, tick);
         for c in 0..self.sweep.predicted_output.len() {
-            let row = self.sweep.h_x[c * n..(c + 1) * n].to_vec();
             self.g.fill(0.0);
+            let row = &self.sweep.h_x[c * n..(c + 1) * n];
             for (h, cross) in row.iter().zip(self.cross.chunks_exact(p)) {
                 if *h != 0.0 {
                     for (g, c) in self.g.iter_mut().zip(cross) {

@@ -70,14 +70,12 @@ pub struct Settings {
     pub parameter_variance: f64,
     /// Q_θ per sample, a variance.
     pub parameter_drift: f64,
-    /// Factor on Q_θ and, where it is apart, on nothing else, after each epoch.
+    /// Factor on Q_θ after each epoch.
     pub anneal: f64,
     /// Noise of the θ step, as a multiple of the hidden row's own standard deviation.
     pub parameter_noise: f64,
     /// Whether the uncertainty of x̂ counts as noise of the θ step.
     pub count_state_uncertainty: bool,
-    /// Whether P_θ is opened again to P_θ0 at each epoch.
-    pub reopen: bool,
     /// Whether network outputs are scaled to the hidden states' rates; inputs always are.
     pub scale_outputs: bool,
     /// Keep the epoch whose free run fits the measurements best; else the last.
@@ -97,7 +95,7 @@ impl Settings {
             Solver::AsPrinted => Self::printed(solver),
             Solver::Alternating => Self {
                 solver,
-                epochs: 20,
+                epochs: 10,
                 seed: 1,
                 streams: 1,
                 known: Level::Relative(1e-4),
@@ -109,7 +107,6 @@ impl Settings {
                 anneal: 0.5,
                 parameter_noise: 1.0,
                 count_state_uncertainty: true,
-                reopen: false,
                 scale_outputs: true,
                 keep_best: true,
                 single_precision: false,
@@ -136,6 +133,7 @@ impl Settings {
     /// The settings of the paper, absolute as they stand in print.
     pub fn printed(solver: Solver) -> Self {
         Self {
+            epochs: 20,
             known: Level::Variance(1e-5),
             hidden: Level::Variance(1e-5),
             measurement: Level::Variance(1e-10),
@@ -189,7 +187,10 @@ impl Settings {
             .chain(&others)
             .chain(overrides)
             .chain(self.start_of.values());
-        if !all.all(|v| *v > 0.0 && v.is_finite()) || !(self.parameter_drift >= 0.0) {
+        if !all.all(|v| *v > 0.0 && v.is_finite())
+            || self.parameter_drift.is_nan()
+            || self.parameter_drift < 0.0
+        {
             return fail("variances and noise levels must be positive and finite".into());
         }
         let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();

@@ -201,7 +201,7 @@ impl Oracle {
                     None => function(name, &a),
                 }
             }
-            other => panic!("no value: {other:?}"),
+            Kind::Invalid => panic!("the text has a mistake"),
         }
     }
 

@@ -1,0 +1,133 @@
+//! Values on the command line, for everything or by name: `0.1`, `V=0.5,n=1%`.
+
+use latens::simulate::NoiseLevel;
+use latens::suggest::suggest;
+
+use crate::failure::Failure;
+
+/// `VALUE` for everything, or `NAME=VALUE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment<T> {
+    pub name: Option<String>,
+    pub value: T,
+}
+
+fn parse<T>(text: &str, value: fn(&str) -> Result<T, String>) -> Result<Assignment<T>, String> {
+    let (name, rest) = match text.split_once('=') {
+        Some((name, _)) if name.trim().is_empty() => {
+            return Err(format!("there is no name before the = of '{text}'"));
+        }
+        Some((name, rest)) => (Some(name.trim().to_owned()), rest),
+        None => (None, text),
+    };
+    let value = value(rest.trim())?;
+    Ok(Assignment { name, value })
+}
+
+/// A finite number.
+pub fn number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(format!("'{text}' is not a finite number")),
+    }
+}
+
+/// A number above zero.
+pub fn positive(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        value if value > 0.0 => Ok(value),
+        _ => Err(format!("{text} is not above zero")),
+    }
+}
+
+/// Zero or a number above it.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        value if value >= 0.0 => Ok(value),
+        _ => Err(format!("{text} is below zero")),
+    }
+}
+
+fn level(text: &str) -> Result<NoiseLevel, String> {
+    match text.strip_suffix('%') {
+        Some(percent) => Ok(NoiseLevel::OfRange(not_negative(percent.trim())? / 100.0)),
+        None => Ok(NoiseLevel::Absolute(not_negative(text)?)),
+    }
+}
+
+/// `[NAME=]NOISE`, absolute or with `%` of the range.
+pub fn noise(text: &str) -> Result<Assignment<NoiseLevel>, String> {
+    parse(text, level)
+}
+
+/// `[NAME=]VARIANCE`, above zero.
+pub fn variance(text: &str) -> Result<Assignment<f64>, String> {
+    parse(text, positive)
+}
+
+/// `[NAME=]SIZE`, zero or above.
+pub fn size(text: &str) -> Result<Assignment<f64>, String> {
+    parse(text, not_negative)
+}
+
+/// `NAME=VALUE`.
+pub fn named(text: &str) -> Result<Assignment<f64>, String> {
+    match parse(text, number)? {
+        Assignment { name: None, .. } => Err("write NAME=VALUE, for example x=1".into()),
+        assignment => Ok(assignment),
+    }
+}
+
+/// Index of a name, or an error with what may have been meant.
+pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, Failure> {
+    names.iter().position(|n| *n == name).ok_or_else(|| {
+        let hint = match suggest(name, names.iter().copied()) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => format!("there are: {}", names.join(", ")),
+        };
+        Failure::Message(format!("there is no {what} `{name}`; {hint}"))
+    })
+}
+
+/// The value of each name; later assignments replace earlier ones.
+pub fn resolve<T: Copy>(
+    assignments: &[Assignment<T>],
+    names: &[&str],
+    what: &str,
+) -> Result<Vec<Option<T>>, Failure> {
+    let mut values = vec![None; names.len()];
+    for Assignment { name, value } in assignments {
+        match name {
+            None => values.fill(Some(*value)),
+            Some(name) => values[find(name, names, what)?] = Some(*value),
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_absolute_or_of_the_range() {
+        let of = |text: &str| noise(text).unwrap();
+        assert_eq!(of("0.1").value, NoiseLevel::Absolute(0.1));
+        assert_eq!(of("1%").value, NoiseLevel::OfRange(0.01));
+        let named = of(" V = 2 % ");
+        assert_eq!(named.name.as_deref(), Some("V"));
+        assert_eq!(named.value, NoiseLevel::OfRange(0.02));
+        for text in ["", "V=", "=1", "-1", "V=-1%", "1e999", "x%"] {
+            assert!(noise(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_override_what_is_said_of_all() {
+        let given = [size("1").unwrap(), size("b=2").unwrap()];
+        let values = resolve(&given, &["a", "b"], "state");
+        assert!(matches!(values, Ok(v) if v == [Some(1.0), Some(2.0)]));
+        let wrong = resolve(&[size("bb=2").unwrap()], &["a", "ba"], "state");
+        assert!(matches!(wrong, Err(Failure::Message(m)) if m.contains("did you mean `ba`")));
+    }
+}

@@ -1,0 +1,266 @@
+//! `latens demo`: fits a built-in system and tells what came of it.
+
+use clap::Args;
+use latens::fit::Fit;
+use latens::model::Point;
+use latens::record::Record;
+use latens::simulate::{Simulation, simulate};
+use latens::solve::{Settings, Solver};
+use latens::step::Stepper;
+use latens::{Error, Model, score, solve, systems};
+
+use crate::failure::Failure;
+use crate::progress::Display;
+use crate::text::{self, Side};
+use crate::{interrupt, model};
+
+/// Rows of the table that compares the learned equation with the true one.
+const POINTS: usize = 6;
+
+/// Fit a built-in system and see what it learns
+///
+/// Simulates the system, hides from the solver what no sensor would see, learns the unknown
+/// equation, and compares both with the truth.
+#[derive(Args)]
+pub struct Arguments {
+    /// A built-in system, or a model file with a [truth] section
+    #[arg(default_value = "harmonic-oscillator")]
+    model: String,
+    /// Passes over the record
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    epochs: u64,
+    /// Seed of the network's random start
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let model = model::read(&arguments.model)?;
+    let record = simulate(&model, &Simulation::default())?;
+    text::print(&setting(&model, &record))?;
+
+    let settings = Settings {
+        epochs: arguments.epochs as usize,
+        seed: arguments.seed,
+        ..Settings::new(Solver::Alternating)
+    };
+    settings.check(&model)?;
+    interrupt::install();
+    let mut display = Display::new(settings.epochs, false);
+    let fit = solve::fit(
+        &model,
+        std::slice::from_ref(&record),
+        &settings,
+        &mut display,
+    );
+    let seconds = display.seconds();
+    display.finish();
+    let fit = fit?;
+    if interrupt::asked() {
+        return Err(Error::Stopped.into());
+    }
+    text::print(&result(&fit, &record, seconds))?;
+    text::print(&equation(&fit, &record))?;
+    text::print(&other_start(&fit)?)?;
+    text::print(&next(&arguments.model))
+}
+
+/// What to try next.
+fn next(model: &str) -> String {
+    let init = match systems::find(model) {
+        Some(_) => format!("  latens init {model}  writes this model as a file to change\n"),
+        None => String::new(),
+    };
+    format!("\nYour turn\n{init}  latens fit --help  says how to bring your own record\n")
+}
+
+fn names<'m>(model: &'m Model, states: &[usize]) -> Vec<&'m str> {
+    states
+        .iter()
+        .map(|&i| model.states[i].name.as_str())
+        .collect()
+}
+
+/// The text of an equation in the model file.
+fn written(model: &Model, section: &str, state: &str) -> Option<String> {
+    let file: toml::Table = model.text.parse().ok()?;
+    let entry = file.get(section)?.get(state)?;
+    let expression = match section {
+        "states" => entry.get("derivative")?,
+        _ => entry,
+    };
+    Some(match expression.as_str() {
+        Some(text) => text.into(),
+        None => expression.to_string(),
+    })
+}
+
+/// States whose equation has something to learn.
+fn unknown_rows(model: &Model) -> &[usize] {
+    model.system.unknown_rows()
+}
+
+/// What is known, what is not, and what was measured.
+fn setting(model: &Model, record: &Record) -> String {
+    let mut known = String::new();
+    let mut unknown = String::new();
+    for (i, state) in model.states.iter().enumerate() {
+        let equation = written(model, "states", &state.name).unwrap_or_default();
+        let line = format!("  {}' = {equation}\n", state.name);
+        match unknown_rows(model).contains(&i) {
+            true => unknown += &line,
+            false => known += &line,
+        }
+    }
+    let networks = model.system.networks().iter();
+    for network in networks {
+        unknown += &format!(
+            "  where {} is a network of {} weights, at random for now\n",
+            network.name,
+            network.weights()
+        );
+    }
+    for constant in &model.unknowns {
+        unknown += &format!(
+            "  where {} is a constant, guessed as {}\n",
+            constant.name,
+            text::number(constant.guess)
+        );
+    }
+    let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
+    let unit = match model.time_unit.as_str() {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let duration = record.time.last().copied().unwrap_or(0.0) - record.time[0];
+    format!(
+        "{}\n{}\n\nWhat is known\n{known}\nWhat is not\n{unknown}\nWhat was measured\n  {}, {} samples over {}{unit} of simulation; nobody measured {}\n\n",
+        model.name,
+        model.description,
+        text::list(&channels),
+        record.len(),
+        text::number(duration),
+        text::list(&names(model, &model.hidden())),
+    )
+}
+
+/// Errors of the hidden states and of the free run.
+fn result(fit: &Fit, record: &Record, seconds: f64) -> String {
+    let (model, estimate) = (&fit.model, &fit.estimates[0]);
+    let n = model.states.len();
+    let mut out = format!("What was learned in {}\n", text::seconds(seconds));
+    let truth = record.truth.as_deref().unwrap_or(&[]);
+    for i in model.hidden() {
+        if let Some(error) = score::nrmse(&estimate.smoothed.states, truth, i, n) {
+            out += &format!(
+                "  {}, which no sensor saw, was found to {} of its range\n",
+                model.states[i].name,
+                text::error(Some(error))
+            );
+        }
+    }
+    let free: Vec<String> = model
+        .states
+        .iter()
+        .zip(&estimate.states)
+        .filter_map(|(state, error)| Some(format!("{} {}", state.name, shown((*error)?))))
+        .collect();
+    out += &format!(
+        "  simulated from its start without looking at the data again, the model errs by\n  {} of the range\n",
+        free.join(", ")
+    );
+    out
+}
+
+fn shown(error: f64) -> String {
+    text::error(error.is_finite().then_some(error))
+}
+
+/// The learned equations beside the true ones, along the record.
+fn equation(fit: &Fit, record: &Record) -> String {
+    let model = &fit.model;
+    let (Some(truth), rows) = (&model.truth, unknown_rows(model)) else {
+        return String::new();
+    };
+    let mut out = String::from("\nWhat it learned, beside the truth that it never saw\n");
+    for name in names(model, rows) {
+        let equation = written(model, "truth", name);
+        let equation = equation.or_else(|| written(model, "states", name));
+        out += &format!("  {name}' = {}\n", equation.unwrap_or_default());
+    }
+    let quantities = model.states.iter().map(|s| &s.name);
+    let mut header: Vec<String> = quantities
+        .chain(model.inputs.iter().map(|i| &i.name))
+        .cloned()
+        .collect();
+    for name in names(model, rows) {
+        header.extend([format!("true {name}'"), format!("learned {name}'")]);
+    }
+    let mut table = vec![header];
+    let (mut learned_ws, mut true_ws) = (model.system.workspace(), truth.system.workspace());
+    let n = model.states.len();
+    let (mut learned, mut actual) = (vec![0.0; n], vec![0.0; n]);
+    for point in 0..POINTS {
+        let k = point * (record.len() - 1) / (POINTS - 1);
+        let state = record.truth(k).unwrap_or(&[]);
+        let at = Point {
+            time: record.time[k],
+            state,
+            input: record.input(k),
+            theta: &fit.theta,
+        };
+        model.system.derivative(&mut learned_ws, at, &mut learned);
+        truth
+            .system
+            .derivative(&mut true_ws, Point { theta: &[], ..at }, &mut actual);
+        let mut cells: Vec<String> = state
+            .iter()
+            .chain(at.input)
+            .map(|x| text::number(*x))
+            .collect();
+        for &row in rows {
+            cells.extend([text::number(actual[row]), text::number(learned[row])]);
+        }
+        table.push(cells);
+    }
+    let sides = vec![Side::Right; table[0].len()];
+    out + &text::table(2, &sides, &table)
+}
+
+/// How the model does from a start that was not in its record.
+fn other_start(fit: &Fit) -> Result<String, Failure> {
+    let model = &fit.model;
+    if model.truth.as_ref().is_none_or(|t| t.held_out.is_empty()) {
+        return Ok(String::new());
+    }
+    let simulation = Simulation {
+        held_out: Some(0),
+        ..Simulation::default()
+    };
+    let record = simulate(model, &simulation)?;
+    let (Some(truth), Some(start)) = (&record.truth, record.truth(0)) else {
+        return Ok(String::new());
+    };
+    let stepper = Stepper::new(model, &model.system, fit.dt);
+    let run = score::free_run(&stepper, &record, &fit.theta, start);
+    let place: Vec<String> = model
+        .states
+        .iter()
+        .zip(start)
+        .map(|(s, x)| format!("{} = {}", s.name, text::number(*x)))
+        .collect();
+    let errors: Vec<String> = model
+        .states
+        .iter()
+        .enumerate()
+        .filter_map(|(i, s)| {
+            let error = score::nrmse(&run, truth, i, model.states.len())?;
+            Some(format!("{} {}", s.name, shown(error)))
+        })
+        .collect();
+    Ok(format!(
+        "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n",
+        place.join(", "),
+        errors.join(", ")
+    ))
+}

@@ -1,0 +1,123 @@
+//! What a fit found, for people and for programs.
+
+use latens::Model;
+use latens::fit::run::{Facts, RecordFacts, Scores};
+use serde_json::json;
+
+use crate::text::{self, Side};
+
+/// A short table of each record's errors, and the unknown constants.
+pub fn table(model: &Model, facts: &Facts) -> String {
+    let mut out = format!(
+        "{}: {}, {}, seed {}, {}\n",
+        title(model),
+        facts.solver.name(),
+        text::count(facts.epochs.len(), "epoch"),
+        facts.seed,
+        text::seconds(facts.seconds)
+    );
+    for record in &facts.records {
+        out += &format!(
+            "\n{}, {}\n",
+            record.file,
+            text::count(record.samples, "sample")
+        );
+        out += &errors(model, record);
+    }
+    if !facts.unknowns.is_empty() {
+        out += "\nunknown constants\n";
+        let rows: Vec<Vec<String>> = facts
+            .unknowns
+            .iter()
+            .map(|c| {
+                let (value, std) = text::uncertain(c.value, c.std);
+                vec![c.name.clone(), value, format!("± {std}"), c.unit.clone()]
+            })
+            .collect();
+        out += &text::table(2, &[Side::Left, Side::Right, Side::Left, Side::Left], &rows);
+    }
+    out
+}
+
+fn title(model: &Model) -> &str {
+    match model.name.as_str() {
+        "" => "model",
+        name => name,
+    }
+}
+
+fn errors(model: &Model, record: &RecordFacts) -> String {
+    let of = |scores: &Scores, name: &str| {
+        let found = scores.get(name);
+        found.map_or(String::new(), |error| text::error(*error))
+    };
+    let header = ["", "", "", "smoothed", "one step", "free run"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    let hidden = model.hidden();
+    for (i, state) in model.states.iter().enumerate() {
+        let column = format!("truth_{}", state.name);
+        let role = if hidden.contains(&i) {
+            "hidden state"
+        } else {
+            "measured state"
+        };
+        rows.push(vec![
+            state.name.clone(),
+            state.unit.clone(),
+            role.into(),
+            of(&record.nrmse_smoothed, &column),
+            of(&record.nrmse_one_step, &column),
+            of(&record.nrmse, &column),
+        ]);
+    }
+    for channel in &model.measurements {
+        rows.push(vec![
+            channel.name.clone(),
+            channel.unit.clone(),
+            "measurement".into(),
+            String::new(),
+            of(&record.nrmse_one_step, &channel.name),
+            of(&record.nrmse, &channel.name),
+        ]);
+    }
+    let mut sides = vec![Side::Left; 3];
+    sides.extend([Side::Right; 3]);
+    let mut out = text::table(2, &sides, &rows);
+    out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
+    if let Some(mean) = record.mean_nrmse {
+        out += &format!("  free run, mean over states {mean:.1e}");
+        if let Some(hidden) = record.mean_nrmse_hidden {
+            out += &format!(", over hidden states {hidden:.1e}");
+        }
+        out += "\n";
+    }
+    out
+}
+
+/// One object for programs.
+pub fn json(facts: &Facts, run: &str) -> serde_json::Value {
+    let records: Vec<_> = facts
+        .records
+        .iter()
+        .map(|r| {
+            json!({
+                "file": r.file,
+                "role": r.role,
+                "scored": r.scored,
+                "rmse": r.rmse,
+                "nrmse": r.nrmse,
+                "mean_nrmse": r.mean_nrmse,
+                "mean_nrmse_hidden": r.mean_nrmse_hidden,
+            })
+        })
+        .collect();
+    json!({
+        "run": run,
+        "solver": facts.solver.name(),
+        "seed": facts.seed,
+        "seconds": facts.seconds,
+        "warnings": facts.warnings,
+        "records": records,
+        "unknowns": facts.unknowns,
+    })
+}

@@ -1,0 +1,149 @@
+//! What the program says, and the form of its numbers and tables.
+
+use std::io::{self, Write};
+
+use crate::failure::Failure;
+
+/// Writes to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(Failure::Output)
+}
+
+/// Writes a line to standard error; nobody is left to hear that it failed.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Four significant digits, without an exponent where that is readable.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || !value.is_finite() {
+        format!("{value}")
+    } else if (1e-3..1e5).contains(&size) {
+        let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.3e}")
+    }
+}
+
+/// A value and its standard deviation, to two digits of the latter: `0.3670 ± 0.0040`.
+pub fn uncertain(value: f64, std: f64) -> (String, String) {
+    let decimals = 1.0 - std.log10().floor();
+    if (0.0..=8.0).contains(&decimals) && value.abs() < 1e8 {
+        let decimals = decimals as usize;
+        (format!("{value:.decimals$}"), format!("{std:.decimals$}"))
+    } else {
+        (number(value), format!("{std:.1e}"))
+    }
+}
+
+/// A relative error, two digits; a free run that diverged has none.
+pub fn error(value: Option<f64>) -> String {
+    value.map_or("diverged".into(), |v| format!("{v:.1e}"))
+}
+
+/// A duration for people.
+pub fn seconds(value: f64) -> String {
+    if value < 60.0 {
+        format!("{value:.1} s")
+    } else {
+        let whole = value.round() as u64;
+        match whole / 3600 {
+            0 => format!("{} min {} s", whole / 60, whole % 60),
+            hours => format!("{hours} h {} min", whole / 60 % 60),
+        }
+    }
+}
+
+/// A number of things: `1 epoch`, `2 epochs`.
+pub fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
+/// Names in a row: `a, b and c`.
+pub fn list(names: &[&str]) -> String {
+    match names {
+        [] => "nothing".into(),
+        [one] => (*one).into(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// Which side of its column a cell stands on.
+#[derive(Clone, Copy)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells in columns, two spaces apart, each line indented.
+pub fn table(indent: usize, sides: &[Side], rows: &[Vec<String>]) -> String {
+    let width = |k: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(k));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(sides).zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|((cell, side), &width)| match side {
+                Side::Left => format!("{cell:<width$}"),
+                Side::Right => format!("{cell:>width$}"),
+            })
+            .collect();
+        let line = format!("{}{}", " ".repeat(indent), cells.join("  "));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_four_digits() {
+        let shown = [0.0, 1.0, -0.25, 12.3456, 98765.4, 1e-4, -2.5e7].map(number);
+        assert_eq!(
+            shown,
+            [
+                "0", "1.000", "-0.2500", "12.35", "98765", "1.000e-4", "-2.500e7"
+            ]
+        );
+    }
+
+    #[test]
+    fn values_are_as_precise_as_they_are_certain() {
+        let shown = |value, std| {
+            let (value, std) = uncertain(value, std);
+            format!("{value} ± {std}")
+        };
+        assert_eq!(shown(0.36704, 0.004007), "0.3670 ± 0.0040");
+        assert_eq!(shown(1234.56, 7.1), "1234.6 ± 7.1");
+        assert_eq!(shown(1.0, 0.0), "1.000 ± 0.0e0");
+        assert_eq!(shown(1.0, 1e-12), "1.000 ± 1.0e-12");
+        assert_eq!(shown(5e6, 2e4), "5.000e6 ± 2.0e4");
+    }
+
+    #[test]
+    fn durations_have_one_unit_or_two() {
+        assert_eq!(seconds(3.21), "3.2 s");
+        assert_eq!(seconds(75.0), "1 min 15 s");
+        assert_eq!(seconds(7300.0), "2 h 1 min");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_not_padded() {
+        let rows = [["a", "1"], ["bcd", "µ"]].map(|r| r.map(String::from).to_vec());
+        assert_eq!(
+            table(1, &[Side::Left, Side::Right], &rows),
+            " a    1\n bcd  µ\n"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! A run: a fit as a folder that can be looked into, loaded and repeated.
+//!
+//! ```text
+//! run/model.toml            the model file, letter for letter
+//!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ
+//!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
+//!     states.csv            the states over time (states_1.csv, … for several records)
+//! ```
+//!
+//! [`save`] writes the folder whole or not at all; [`load`] gives back θ, scaling and covariance
+//! bit for bit. Fitting the same records again with the settings in `fit.json` gives the same
+//! bits on one machine.
+
+mod facts;
+mod folder;
+mod states;
+mod weights;
+
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+pub use facts::{About, Constant, EpochFacts, Facts, RecordFacts, Scores};
+pub use folder::check;
+
+use super::Fit;
+use crate::Error;
+use crate::linalg::PackedCovariance;
+use crate::model::Model;
+use crate::record::{Record, write_csv_to};
+
+const MODEL: &str = "model.toml";
+const WEIGHTS: &str = "weights.safetensors";
+const FACTS: &str = "fit.json";
+const STATES: &str = "states";
+
+/// A record and the file that it came from.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// The file as the user named it.
+    pub file: String,
+    /// Of the file's bytes, see [`checksum`].
+    pub sha256: String,
+    pub record: &'a Record,
+}
+
+/// A run read back from its folder.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The model, its networks scaled as in the fit.
+    pub model: Model,
+    pub theta: Vec<f64>,
+    /// P_θ.
+    pub covariance: PackedCovariance,
+    pub facts: Facts,
+}
+
+/// SHA-256 of bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of a file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn checksum(path: impl AsRef<Path>) -> Result<String, Error> {
+    let path = path.as_ref();
+    let bytes = fs::read(path).map_err(|e| Error::io("read", path, e))?;
+    Ok(sha256(&bytes))
+}
+
+/// Writes a run folder; `sources` are the records of the fit, in its order.
+///
+/// An existing folder is replaced only where `replace` is set and it is a run; see [`check`].
+///
+/// # Errors
+/// [`Error::Run`] where the folder must not be replaced, [`Error::Io`] where it cannot be written.
+pub fn save(
+    fit: &Fit,
+    sources: &[Source],
+    facts: &Facts,
+    folder: impl AsRef<Path>,
+    replace: bool,
+) -> Result<(), Error> {
+    folder::write(folder.as_ref(), replace, |inside| {
+        let put = |name: &str, bytes: &[u8]| {
+            let path = inside.join(name);
+            fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
+        };
+        put(MODEL, fit.model.text.as_bytes())?;
+        put(WEIGHTS, &weights::encode(fit, &inside.join(WEIGHTS))?)?;
+        let json = facts.to_json();
+        let json = json.map_err(|e| Error::io("write", &inside.join(FACTS), e.into()))?;
+        put(FACTS, &json)?;
+        for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
+            let table = states::table(&fit.model, source.record, estimate)?;
+            let name = match sources.len() {
+                1 => format!("{STATES}.csv"),
+                _ => format!("{STATES}_{}.csv", k + 1),
+            };
+            let mut text = Vec::new();
+            let path = inside.join(&name);
+            write_csv_to(&mut text, &table).map_err(|e| Error::io("write", &path, e))?;
+            put(&name, &text)?;
+        }
+        Ok(())
+    })
+}
+
+/// Reads a run folder.
+///
+/// # Errors
+/// [`Error::Run`] where it is none, a file is damaged, or its files do not belong together;
+/// [`Error::Io`] where a file cannot be read.
+pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
+    let folder = folder.as_ref();
+    let fail = |path: &Path, message: String| {
+        Err(Error::Run {
+            path: path.into(),
+            message,
+        })
+    };
+    if !folder.is_dir() {
+        return fail(folder, "there is no such run folder".into());
+    }
+    let facts_path = folder.join(FACTS);
+    if !facts_path.is_file() {
+        return fail(
+            folder,
+            format!("this is no run folder: it has no {FACTS}; `latens fit … -o run` writes one"),
+        );
+    }
+    let read = |path: &Path| fs::read(path).map_err(|e| Error::io("read", path, e));
+    let facts = match Facts::from_json(&read(&facts_path)?) {
+        Ok(facts) => facts,
+        Err(message) => return fail(&facts_path, message),
+    };
+    let model_path = folder.join(MODEL);
+    let text = read(&model_path)?;
+    if sha256(&text) != facts.model_sha256 {
+        return fail(
+            &model_path,
+            "this file was changed after the fit, its weights belong to another model; restore it, or fit the changed model into a new folder".into(),
+        );
+    }
+    let text = String::from_utf8_lossy(&text);
+    let mut model = Model::from_text(&model_path.display().to_string(), &text)?;
+    let weights_path = folder.join(WEIGHTS);
+    let bytes = read(&weights_path)?;
+    let precision = facts.settings.precision();
+    match weights::decode(&bytes, &mut model, precision) {
+        Ok((theta, covariance)) => Ok(Run {
+            model,
+            theta,
+            covariance,
+            facts,
+        }),
+        Err(message) => fail(&weights_path, message),
+    }
+}
+
+#[cfg(test)]
+mod tests;

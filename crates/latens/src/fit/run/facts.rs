@@ -1,0 +1,276 @@
+//! `fit.json`: all that is known about a fit besides its weights.
+//!
+//! A score is compared with a column of the record and carries that column's name: a channel's
+//! name for what was measured, `truth_<state>` for a state whose truth is known. `null` stands
+//! for a free run that diverged.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{Source, sha256};
+use crate::fit::nominal::Nominal;
+use crate::fit::{Estimate, Fit};
+use crate::model::Model;
+use crate::objective::{Cost, Noise};
+use crate::record::Record;
+use crate::score;
+use crate::solve::{EpochReport, Settings, Solver};
+use crate::step::Stepper;
+
+/// Version of the folder's layout.
+const FORMAT: u32 = 1;
+
+/// What only the program that ran the fit knows.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// The model as the user named it: a file or an embedded system.
+    pub model_file: String,
+    /// The command line that repeats the fit.
+    pub command: String,
+    pub seconds: f64,
+    pub threads: usize,
+    pub warnings: Vec<String>,
+}
+
+/// Errors by name of the column they were taken against.
+pub type Scores = BTreeMap<String, Option<f64>>;
+
+/// The content of `fit.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Facts {
+    /// Version of the folder's layout.
+    pub format: u32,
+    /// Version of Latens that wrote it.
+    pub version: String,
+    pub command: String,
+    pub model: String,
+    pub model_file: String,
+    pub model_sha256: String,
+    pub solver: Solver,
+    pub seed: u64,
+    /// Every setting; with them and the records, a fit repeats bit for bit.
+    pub settings: Settings,
+    pub sample_time: f64,
+    pub seconds: f64,
+    pub threads: usize,
+    pub warnings: Vec<String>,
+    pub records: Vec<RecordFacts>,
+    pub unknowns: Vec<Constant>,
+    pub noise: Noise,
+    pub nominal: Nominal,
+    pub epochs: Vec<EpochFacts>,
+}
+
+/// One record and how well the fit predicts it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordFacts {
+    pub file: String,
+    pub sha256: String,
+    /// What it served for: `train`.
+    pub role: String,
+    pub samples: usize,
+    /// Samples that the scores are taken over.
+    pub scored: usize,
+    /// Root mean square error of the free run, each channel in its own unit.
+    pub rmse: Scores,
+    /// The same divided by the range of the column, and for every state whose truth is known.
+    pub nrmse: Scores,
+    /// Likewise for predictions over one sample.
+    pub nrmse_one_step: Scores,
+    /// Likewise for the smoothed states, where the truth is known.
+    pub nrmse_smoothed: Scores,
+    /// Mean nRMSE of the free run over the states whose truth is known; over the hidden ones.
+    pub mean_nrmse: Option<f64>,
+    pub mean_nrmse_hidden: Option<f64>,
+}
+
+/// An unknown constant as it was learned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Constant {
+    pub name: String,
+    pub unit: String,
+    pub value: f64,
+    /// Standard deviation.
+    pub std: f64,
+}
+
+/// One epoch; `free_run` is NaN (`null` in the file) where it was not scored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EpochFacts {
+    pub epoch: usize,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub physics: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub data: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub drift: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub start: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub prior: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub consistency: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub free_run: f64,
+}
+
+fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+impl From<&EpochReport> for EpochFacts {
+    fn from(report: &EpochReport) -> Self {
+        let Cost {
+            physics,
+            data,
+            drift,
+            start,
+            prior,
+        } = report.cost;
+        Self {
+            epoch: report.epoch,
+            physics,
+            data,
+            drift,
+            start,
+            prior,
+            consistency: report.consistency,
+            free_run: report.free_run,
+        }
+    }
+}
+
+impl Facts {
+    /// Collects them; `sources` are the records of the fit, in its order.
+    pub fn new(fit: &Fit, sources: &[Source], about: About) -> Self {
+        let stepper = Stepper::new(&fit.model, &fit.model.system, fit.dt);
+        let pairs = sources.iter().zip(&fit.estimates);
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: about.command,
+            model: fit.model.name.clone(),
+            model_file: about.model_file,
+            model_sha256: sha256(fit.model.text.as_bytes()),
+            solver: fit.settings.solver,
+            seed: fit.settings.seed,
+            settings: fit.settings.clone(),
+            sample_time: fit.dt,
+            seconds: about.seconds,
+            threads: about.threads,
+            warnings: about.warnings,
+            records: pairs
+                .map(|(source, estimate)| record_facts(fit, &stepper, source, estimate))
+                .collect(),
+            unknowns: constants(fit),
+            noise: fit.noise.clone(),
+            nominal: fit.nominal.clone(),
+            epochs: fit.reports.iter().map(EpochFacts::from).collect(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    pub(super) fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let damaged = |e| format!("this file is damaged: {e}; restore it or repeat the fit");
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(damaged)?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => {
+                return Err(format!(
+                    "this file has format {format}, this Latens reads format {FORMAT}; use the version that wrote it"
+                ));
+            }
+            None => {
+                return Err("this file has no `format`: it was not written by latens fit".into());
+            }
+        }
+        serde_json::from_slice(bytes).map_err(damaged)
+    }
+}
+
+/// Values and standard deviations of the unknown constants.
+fn constants(fit: &Fit) -> Vec<Constant> {
+    let variances = fit.covariance.clone().diagonal();
+    let each = fit.model.unknowns.iter().zip(&fit.theta).zip(&variances);
+    each.map(|((unknown, &theta), variance)| {
+        let value = unknown.value(theta);
+        // ∂p/∂θ of p = guess + scale·θ and of p = guess·exp(scale/guess·θ)
+        let slope = if unknown.positive {
+            value * unknown.scale / unknown.guess
+        } else {
+            unknown.scale
+        };
+        Constant {
+            name: unknown.name.clone(),
+            unit: unknown.unit.clone(),
+            value,
+            std: slope.abs() * variance.max(0.0).sqrt(),
+        }
+    })
+    .collect()
+}
+
+type Measure = fn(&[f64], &[f64], usize, usize) -> Option<f64>;
+
+/// A score per channel of a run of outputs.
+fn channel_scores(model: &Model, record: &Record, outputs: &[f64], measure: Measure) -> Scores {
+    let channels = model.measurements.iter().enumerate();
+    channels
+        .filter_map(|(j, channel)| {
+            let error = measure(outputs, &record.outputs, j, record.d_y)?;
+            Some((channel.name.clone(), finite(error)))
+        })
+        .collect()
+}
+
+/// nRMSE per state whose truth is known.
+fn state_scores(model: &Model, record: &Record, states: &[f64]) -> Scores {
+    let Some(truth) = &record.truth else {
+        return Scores::new();
+    };
+    let each = model.states.iter().enumerate();
+    each.filter_map(|(i, state)| {
+        let error = score::nrmse(states, truth, i, record.d_x)?;
+        Some((format!("truth_{}", state.name), finite(error)))
+    })
+    .collect()
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estimate) -> RecordFacts {
+    let (model, record) = (&fit.model, source.record);
+    let outputs = |states: &[f64]| score::outputs(stepper, record, &fit.theta, states);
+    let free_run = outputs(&estimate.free_run);
+    let mut nrmse = channel_scores(model, record, &free_run, score::nrmse);
+    nrmse.extend(state_scores(model, record, &estimate.free_run));
+    let one_step = outputs(&estimate.one_step);
+    let mut nrmse_one_step = channel_scores(model, record, &one_step, score::nrmse);
+    nrmse_one_step.extend(state_scores(model, record, &estimate.one_step));
+    let mean = |states: &[usize]| {
+        let known: Vec<f64> = states.iter().filter_map(|&i| estimate.states[i]).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let all: Vec<usize> = (0..model.states.len()).collect();
+    RecordFacts {
+        file: source.file.clone(),
+        sha256: source.sha256.clone(),
+        role: "train".into(),
+        samples: record.len(),
+        scored: record.len(),
+        rmse: channel_scores(model, record, &free_run, score::rmse),
+        nrmse,
+        nrmse_one_step,
+        nrmse_smoothed: state_scores(model, record, &estimate.smoothed.states),
+        mean_nrmse: mean(&all).and_then(finite),
+        mean_nrmse_hidden: mean(&model.hidden()).and_then(finite),
+    }
+}

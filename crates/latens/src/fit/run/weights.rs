@@ -1,0 +1,143 @@
+//! `weights.safetensors`: θ by name, and what its numbers refer to.
+//!
+//! | tensor | shape | |
+//! |---|---|---|
+//! | `<network>.layer1.weight`, … | units × inputs | the last layer is the linear output |
+//! | `<network>.layer1.bias`, … | units | |
+//! | `<network>.skip.weight` | outputs × arguments | only with a skip connection |
+//! | `<network>.center`, `.scale` | arguments | z₀ = (a − center)/scale |
+//! | `<network>.output` | outputs | factor on each output |
+//! | `unknowns` | unknown constants | as the solver sees them, centred and of unit size |
+//! | `covariance` | d_θ (d_θ + 1)/2 | lower triangle of P_θ, row by row; θ is `unknowns`, then the blocks of each network in the order above |
+//!
+//! All of them are little-endian f64.
+
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+
+use crate::Error;
+use crate::fit::Fit;
+use crate::linalg::{PackedCovariance, Precision};
+use crate::model::Model;
+use crate::model::network::{Network, Scaling};
+
+const UNKNOWNS: &str = "unknowns";
+const COVARIANCE: &str = "covariance";
+
+/// (name, shape) of the blocks of θ, in its order.
+fn blocks(model: &Model) -> Vec<(String, Vec<usize>)> {
+    let mut blocks = vec![];
+    if model.system.unknowns() > 0 {
+        blocks.push((UNKNOWNS.into(), vec![model.system.unknowns()]));
+    }
+    for network in model.system.networks() {
+        for (name, rows, columns) in network.blocks() {
+            let shape = if name.ends_with(".bias") {
+                vec![rows]
+            } else {
+                vec![rows, columns]
+            };
+            blocks.push((format!("{}.{name}", network.name), shape));
+        }
+    }
+    blocks
+}
+
+fn size(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// The file's bytes; `path` is what an error names.
+pub fn encode(fit: &Fit, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut tensors: Vec<(String, Vec<usize>, Vec<f64>)> = vec![];
+    let mut rest = fit.theta.as_slice();
+    for (name, shape) in blocks(&fit.model) {
+        let (own, after) = rest.split_at(size(&shape));
+        tensors.push((name, shape, own.to_vec()));
+        rest = after;
+    }
+    for network in fit.model.system.networks() {
+        let Scaling {
+            center,
+            scale,
+            output,
+        } = &network.scaling;
+        for (what, values) in [("center", center), ("scale", scale), ("output", output)] {
+            let name = format!("{}.{what}", network.name);
+            tensors.push((name, vec![values.len()], values.clone()));
+        }
+    }
+    let packed = fit.covariance.clone().to_packed();
+    tensors.push((COVARIANCE.into(), vec![packed.len()], packed));
+
+    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|(name, shape, values)| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            (name, shape, bytes)
+        })
+        .collect();
+    let views = bytes
+        .iter()
+        .map(|(name, shape, data)| {
+            let view = TensorView::new(Dtype::F64, shape.clone(), data)?;
+            Ok((name.as_str(), view))
+        })
+        .collect::<Result<Vec<_>, _>>();
+    views
+        .and_then(|views| serialize(views, None))
+        .map_err(|e| Error::io("write", path, std::io::Error::other(e)))
+}
+
+/// θ and P_θ; sets the scaling of the model's networks.
+pub fn decode(
+    bytes: &[u8],
+    model: &mut Model,
+    precision: Precision,
+) -> Result<(Vec<f64>, PackedCovariance), String> {
+    let file = SafeTensors::deserialize(bytes)
+        .map_err(|e| format!("this file is damaged: {e}; restore it or repeat the fit"))?;
+    let read = |name: &str, shape: &[usize]| values(&file, name, shape);
+    let mut theta = Vec::with_capacity(model.system.parameters());
+    for (name, shape) in blocks(model) {
+        theta.extend(read(&name, &shape)?);
+    }
+    let scaling = |network: &Network| {
+        let of = |what: &str, count: usize| read(&format!("{}.{what}", network.name), &[count]);
+        let (arguments, outputs) = (network.arguments, network.outputs.len());
+        Ok(Scaling {
+            center: of("center", arguments)?,
+            scale: of("scale", arguments)?,
+            output: of("output", outputs)?,
+        })
+    };
+    let scalings = model.system.networks().iter().map(scaling);
+    let scalings: Vec<Scaling> = scalings.collect::<Result<_, String>>()?;
+    for (i, scaling) in scalings.into_iter().enumerate() {
+        model.system.set_scaling(i, scaling);
+    }
+    let n = theta.len();
+    let packed = read(COVARIANCE, &[n * (n + 1) / 2])?;
+    Ok((theta, PackedCovariance::from_packed(n, packed, precision)))
+}
+
+fn values(file: &SafeTensors, name: &str, shape: &[usize]) -> Result<Vec<f64>, String> {
+    let repeat = "restore it or repeat the fit";
+    let view = file
+        .tensor(name)
+        .map_err(|_| format!("this file has no `{name}`, which the model needs; {repeat}"))?;
+    if view.dtype() != Dtype::F64 || view.shape() != shape {
+        return Err(format!(
+            "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {repeat}",
+            view.dtype(),
+            view.shape()
+        ));
+    }
+    let numbers = view.data().as_chunks::<8>().0.iter();
+    let values: Vec<f64> = numbers.map(|b| f64::from_le_bytes(*b)).collect();
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(i) => Err(format!("`{name}`[{i}] is {}; {repeat}", values[i])),
+        None => Ok(values),
+    }
+}

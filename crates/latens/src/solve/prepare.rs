@@ -1,0 +1,190 @@
+//! Before anything is learned: the hidden trajectory from the known physics, and all scales.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::SMOOTHING;
+use super::settings::{Level, Settings};
+use crate::estimate::{Smoothed, Smoother};
+use crate::fit::nominal::{self, Nominal};
+use crate::model::network::Scaling;
+use crate::model::{Model, Point};
+use crate::objective::Noise;
+use crate::record::Record;
+use crate::step::Stepper;
+
+/// Noise of unknown rows while nothing of them is learned, in units of scale·√(Δt/τ).
+const RANDOM_WALK: f64 = 1.0;
+/// Noise of known rows relative to that.
+const KNOWN_ROWS: f64 = 1e-4;
+
+/// Random weights, unknown constants at their guess.
+pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
+    let mut theta = vec![0.0; model.system.parameters()];
+    let mut rng = Pcg64::seed_from_u64(seed);
+    for (network, range) in model
+        .system
+        .networks()
+        .iter()
+        .zip(model.system.weight_ranges())
+    {
+        network.initialise(&mut theta[range], || rng.random_range(-1.0..1.0));
+    }
+    theta
+}
+
+/// Finds the hidden trajectory from the known physics, and from it the scale of everything.
+pub(super) fn prepare(
+    model: &mut Model,
+    records: &[Record],
+    settings: &Settings,
+    dt: f64,
+) -> (Nominal, Vec<Smoothed>) {
+    let zero = vec![0.0; model.system.parameters()];
+    let mut nominal = nominal::nominal(model, records, &zero);
+    let loose = Settings {
+        known: Level::Relative(RANDOM_WALK * KNOWN_ROWS),
+        hidden: Level::Relative(RANDOM_WALK),
+        start: Level::Relative(1.0),
+        ..settings.clone()
+    };
+    let walk = |model: &Model, nominal: &Nominal| {
+        let stepper = Stepper::new(model, &model.system, dt);
+        let noise = loose.noise(model, nominal, dt);
+        let each = records.iter().map(|record| {
+            let noise = starting_at(&stepper, record, &noise);
+            let smoother = Smoother {
+                stepper: &stepper,
+                record,
+                theta: &zero,
+                noise: &noise,
+            };
+            smoother.smooth(smoother.filtered(), SMOOTHING)
+        });
+        each.collect::<Vec<_>>()
+    };
+    let rough = walk(model, &nominal);
+    nominal::refine(
+        model,
+        &mut nominal,
+        &rough.iter().map(|s| s.states.clone()).collect::<Vec<_>>(),
+    );
+    let smoothed = walk(model, &nominal);
+    nominal::refine(
+        model,
+        &mut nominal,
+        &smoothed
+            .iter()
+            .map(|s| s.states.clone())
+            .collect::<Vec<_>>(),
+    );
+    scale_networks(model, records, settings, &nominal, &smoothed, dt);
+    (nominal, smoothed)
+}
+
+/// The prior of a record's start: its own first measurements where a channel shows a state.
+pub(super) fn starting_at(stepper: &Stepper, record: &Record, noise: &Noise) -> Noise {
+    let mut noise = noise.clone();
+    for (y, direct) in record.output(0).iter().zip(stepper.system().direct()) {
+        if let (Some(i), false) = (direct, y.is_nan()) {
+            noise.start_mean[*i] = *y;
+        }
+    }
+    noise
+}
+
+/// Arguments to order one along the smoothed trajectories; outputs to the rate of their rows.
+fn scale_networks(
+    model: &mut Model,
+    records: &[Record],
+    settings: &Settings,
+    nominal: &Nominal,
+    smoothed: &[Smoothed],
+    dt: f64,
+) {
+    let system = &model.system;
+    let n = system.states();
+    let zero = vec![0.0; system.parameters()];
+    let mut ws = system.workspace();
+    let mut ranges: Vec<Vec<(f64, f64)>> = system
+        .networks()
+        .iter()
+        .map(|net| vec![(f64::INFINITY, f64::NEG_INFINITY); net.arguments])
+        .collect();
+    for (record, s) in records.iter().zip(smoothed) {
+        for (k, state) in s.states.chunks_exact(n).enumerate() {
+            let at = Point {
+                time: record.time[k],
+                state,
+                input: record.input(k),
+                theta: &zero,
+            };
+            system.visit_arguments(&mut ws, at, |network, values| {
+                for ((low, high), v) in ranges[network].iter_mut().zip(values) {
+                    *low = low.min(*v);
+                    *high = high.max(*v);
+                }
+            });
+        }
+    }
+    let rate = rates(smoothed, n, dt);
+    let scalings: Vec<Scaling> = system
+        .networks()
+        .iter()
+        .enumerate()
+        .map(|(i, net)| {
+            let (mut center, mut scale) = (vec![], vec![]);
+            for &(low, high) in &ranges[i] {
+                let (c, s) = ((low + high) / 2.0, (high - low) / 2.0);
+                let fine = s.is_finite() && s > 1e-9 * c.abs() && s > 0.0;
+                center.push(if c.is_finite() { c } else { 0.0 });
+                scale.push(if fine { s } else { 1.0 });
+            }
+            let output = (0..net.outputs.len())
+                .map(|k| {
+                    if settings.scale_outputs {
+                        output_scale(model, nominal, i, k, &rate)
+                    } else {
+                        1.0
+                    }
+                })
+                .collect();
+            Scaling {
+                center,
+                scale,
+                output,
+            }
+        })
+        .collect();
+    for (i, scaling) in scalings.into_iter().enumerate() {
+        model.system.set_scaling(i, scaling);
+    }
+}
+
+/// Root mean square rate of each state along smoothed trajectories.
+fn rates(smoothed: &[Smoothed], n: usize, dt: f64) -> Vec<f64> {
+    (0..n)
+        .map(|i| {
+            let (mut sum, mut count) = (0.0, 0);
+            for s in smoothed {
+                let column: Vec<f64> = s.states.iter().skip(i).step_by(n).copied().collect();
+                for w in column.windows(2) {
+                    sum += ((w[1] - w[0]) / dt).powi(2);
+                    count += 1;
+                }
+            }
+            (sum / f64::from(count.max(1))).sqrt()
+        })
+        .collect()
+}
+
+/// The rate of the first row that this output drives, divided by how strongly it drives it.
+fn output_scale(model: &Model, nominal: &Nominal, network: usize, k: usize, rate: &[f64]) -> f64 {
+    let fallback = 1.0;
+    let driven = model.system.rows_driven(network, k, &nominal.center);
+    driven
+        .into_iter()
+        .map(|(row, factor)| rate[row] / factor.abs())
+        .find(|v| v.is_finite() && *v > 0.0)
+        .unwrap_or(fallback)
+}

@@ -1,0 +1,134 @@
+//! Epochs of a recursion: where each pass starts, what it leaves, which one is kept.
+
+use super::alternating::{self, Form};
+use super::epoch::{Epoch, Segment};
+use super::settings::{Level, Settings, Solver};
+use super::{EpochReport, Observer, Problem, joint, measured_error, smooth_all};
+use crate::Error;
+use crate::estimate::Smoothed;
+use crate::linalg::PackedCovariance;
+use crate::objective::{Cost, Noise};
+use crate::record::Record;
+
+/// What a solver has learned.
+pub(super) struct Learned {
+    pub theta: Vec<f64>,
+    pub covariance: PackedCovariance,
+    pub smoothed: Vec<Smoothed>,
+    pub reports: Vec<EpochReport>,
+}
+
+/// Passes a recursion over the records, epoch after epoch.
+pub(super) fn run(
+    problem: &Problem,
+    settings: &Settings,
+    mut smoothed: Vec<Smoothed>,
+    mut theta: Vec<f64>,
+    observer: &mut dyn Observer,
+) -> Result<Learned, Error> {
+    let (records, noise) = (problem.records, problem.noise);
+    let (variance, precision) = (settings.parameter_variance, settings.precision());
+    let mut covariance = PackedCovariance::scaled_identity(theta.len(), variance, precision);
+    let prior = theta.clone();
+    let mut drift = settings.parameter_drift;
+    let mut reports = Vec::new();
+    let mut best: Option<(f64, Vec<f64>, PackedCovariance)> = None;
+    for number in 1..=settings.epochs {
+        if number > 1 {
+            smoothed = smooth_all(problem, &theta, noise, smoothed);
+        }
+        let segments = cut(records, &smoothed, noise, settings);
+        let mut epoch = Epoch {
+            model: problem.model,
+            stepper: problem.stepper,
+            settings,
+            noise,
+            scale: &problem.nominal.scale,
+            theta,
+            covariance,
+            drift,
+            number,
+            cost: Cost::default(),
+            consistency: (0.0, 0),
+            observer,
+        };
+        match settings.solver {
+            Solver::Alternating => alternating::sweep(&mut epoch, &segments, Form::Corrected)?,
+            Solver::AsPrinted => alternating::sweep(&mut epoch, &segments, Form::AsPrinted)?,
+            Solver::Joint => joint::sweep(&mut epoch, &segments)?,
+        }
+        let moved = epoch
+            .theta
+            .iter()
+            .zip(&prior)
+            .map(|(a, b)| (a - b) * (a - b));
+        epoch.cost.prior = 0.5 * moved.sum::<f64>() / variance;
+        let (cost, consistency) = (epoch.cost, epoch.consistency);
+        theta = epoch.theta;
+        covariance = epoch.covariance;
+        drift *= settings.anneal;
+
+        let free_run = if settings.keep_best || number == settings.epochs {
+            measured_error(problem, &theta, &smoothed)
+        } else {
+            f64::NAN
+        };
+        let report = EpochReport {
+            epoch: number,
+            cost,
+            consistency: consistency.0 / consistency.1.max(1) as f64,
+            free_run,
+        };
+        if settings.keep_best && best.as_ref().is_none_or(|(error, ..)| free_run < *error) {
+            best = Some((free_run, theta.clone(), covariance.clone()));
+        }
+        let go_on = observer.epoch(&report);
+        reports.push(report);
+        if !go_on {
+            break;
+        }
+    }
+    if let Some((_, best_theta, best_covariance)) = best {
+        theta = best_theta;
+        covariance = best_covariance;
+    }
+    let smoothed = smooth_all(problem, &theta, noise, smoothed);
+    Ok(Learned {
+        theta,
+        covariance,
+        smoothed,
+        reports,
+    })
+}
+
+/// Cuts the records into as many segments as streams are asked for, each at a smoothed state.
+fn cut<'r>(
+    records: &'r [Record],
+    smoothed: &[Smoothed],
+    noise: &Noise,
+    settings: &Settings,
+) -> Vec<Segment<'r>> {
+    let n = noise.process.len();
+    let mut segments = Vec::new();
+    for (record, s) in records.iter().zip(smoothed) {
+        // samples at the joints belong to both neighbours: the step between them is in one
+        let steps = record.len() - 1;
+        let streams = settings.streams.min(steps);
+        for b in 0..streams {
+            let (from, to) = (b * steps / streams, (b + 1) * steps / streams);
+            let start_variance = match settings.start {
+                Level::Variance(v) => vec![v; n],
+                Level::Relative(_) => (from * n..(from + 1) * n)
+                    .map(|i| s.deviations[i].powi(2))
+                    .collect(),
+            };
+            segments.push(Segment {
+                record,
+                samples: from..to + 1,
+                start: s.states[from * n..(from + 1) * n].to_vec(),
+                start_variance,
+            });
+        }
+    }
+    segments
+}

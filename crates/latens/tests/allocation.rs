@@ -1,0 +1,102 @@
+//! The recursions do not allocate per step: twice the steps, the same number of allocations.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use latens::linalg::{PackedCovariance, Precision};
+use latens::objective::Cost;
+use latens::simulate::{Simulation, simulate};
+use latens::solve::alternating::{self, Form};
+use latens::solve::epoch::{Epoch, Segment};
+use latens::solve::{Settings, Silent, Solver, initial_theta, joint};
+use latens::step::Stepper;
+use latens::{Model, objective::Noise, systems};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|c| c.set(c.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of one pass over `steps` steps.
+fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
+    let model = Model::from_text(name, text).unwrap();
+    let simulation = Simulation {
+        steps: Some(steps),
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let stepper = Stepper::new(&model, &model.system, record.step());
+    let n = model.states.len();
+    let noise = Noise {
+        process: vec![1e-6; n],
+        measurement: vec![1e-6; record.d_y],
+        start_mean: vec![0.0; n],
+        start: vec![1e-2; n],
+    };
+    let settings = Settings::new(solver);
+    let theta = initial_theta(&model, 1);
+    let segment = Segment {
+        record: &record,
+        samples: 0..record.len(),
+        start: record.truth(0).unwrap().to_vec(),
+        start_variance: noise.start.clone(),
+    };
+    let mut epoch = Epoch {
+        model: &model,
+        stepper: &stepper,
+        settings: &settings,
+        noise: &noise,
+        scale: &vec![1e3; n],
+        covariance: PackedCovariance::scaled_identity(theta.len(), 1e-3, Precision::Double),
+        theta,
+        drift: 1e-9,
+        number: 1,
+        cost: Cost::default(),
+        consistency: (0.0, 0),
+        observer: &mut Silent,
+    };
+    let before = COUNT.get();
+    match solver {
+        Solver::Joint => joint::sweep(&mut epoch, &[segment]).unwrap(),
+        _ => alternating::sweep(&mut epoch, &[segment], Form::Corrected).unwrap(),
+    }
+    COUNT.get() - before
+}
+
+#[test]
+fn steps_do_not_allocate() {
+    for (name, method) in [
+        ("hodgkin-huxley", "euler"),
+        ("harmonic-oscillator", "rk4"),
+        ("cart-pole", "semi-implicit-euler"),
+        ("retinal-circulation", "euler"),
+    ] {
+        let method = format!("method = \"{method}\"");
+        let text = systems::find(name)
+            .unwrap()
+            .replace("method = \"euler\"", &method);
+        for solver in [Solver::Alternating, Solver::Joint] {
+            let (short, long) = (
+                allocations(name, &text, solver, 50),
+                allocations(name, &text, solver, 100),
+            );
+            assert!(short > 0, "the counter counts");
+            assert_eq!(short, long, "{name} {solver:?}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Facts of the mathematics that the recursions and the smoother must reproduce: closed forms of
+//! linear problems, solved densely.
+
+use latens::estimate::Smoother;
+use latens::linalg::small::solve;
+use latens::linalg::{PackedCovariance, Precision};
+use latens::objective::{Cost, Noise};
+use latens::solve::alternating::{self, Form};
+use latens::solve::epoch::{Epoch, Segment};
+use latens::solve::joint::{self, Joint};
+use latens::solve::{Settings, Silent, Solver, fit};
+use latens::step::Stepper;
+use latens::{Model, Record};
+use rand::{RngExt, SeedableRng};
+
+const DT: f64 = 0.1;
+
+fn model(states: &str) -> Model {
+    let text = format!("[time]\nstep = {DT}\n{states}");
+    Model::from_text("test.toml", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A record of random inputs and outputs: the facts below hold for any data.
+fn random_record(model: &Model, samples: usize, seed: u64) -> Record {
+    let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
+    let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
+    Record {
+        name: "random".into(),
+        time: (0..samples).map(|k| k as f64 * DT).collect(),
+        inputs: (0..samples * d_u)
+            .map(|_| rng.random_range(-1.0..1.0))
+            .collect(),
+        outputs: (0..samples * d_y)
+            .map(|_| rng.random_range(-1.0..1.0))
+            .collect(),
+        truth: None,
+        d_u,
+        d_y,
+        d_x: model.states.len(),
+    }
+}
+
+fn noise(model: &Model, process: f64, measurement: f64, start: f64) -> Noise {
+    let n = model.states.len();
+    Noise {
+        process: vec![process; n],
+        measurement: vec![measurement; model.measurements.len()],
+        start_mean: vec![0.0; n],
+        start: vec![start; n],
+    }
+}
+
+/// Runs `body` with an epoch at θ = 0 and P_θ = `prior`·I; returns θ and P_θ.
+fn with_epoch(
+    model: &Model,
+    noise: &Noise,
+    settings: &Settings,
+    prior: f64,
+    body: impl FnOnce(&mut Epoch),
+) -> (Vec<f64>, PackedCovariance) {
+    let stepper = Stepper::new(model, &model.system, DT);
+    let parameters = model.system.parameters();
+    let mut epoch = Epoch {
+        model,
+        stepper: &stepper,
+        settings,
+        noise,
+        scale: &vec![1.0; model.states.len()],
+        theta: vec![0.0; parameters],
+        covariance: PackedCovariance::scaled_identity(parameters, prior, Precision::Double),
+        drift: 0.0,
+        number: 1,
+        cost: Cost::default(),
+        consistency: (0.0, 0),
+        observer: &mut Silent,
+    };
+    body(&mut epoch);
+    (epoch.theta, epoch.covariance)
+}
+
+fn segment<'r>(record: &'r Record, noise: &Noise, samples: std::ops::Range<usize>) -> Segment<'r> {
+    let start = record.output(samples.start).to_vec();
+    let start = if start.len() == noise.start.len() {
+        start
+    } else {
+        noise.start_mean.clone()
+    };
+    Segment {
+        record,
+        samples,
+        start,
+        start_variance: noise.start.clone(),
+    }
+}
+
+/// A dense least-squares problem min Σ (rowᵀz − value)²/variance.
+struct Dense {
+    n: usize,
+    normal: Vec<f64>,
+    right: Vec<f64>,
+}
+
+impl Dense {
+    fn new(n: usize) -> Self {
+        Self {
+            n,
+            normal: vec![0.0; n * n],
+            right: vec![0.0; n],
+        }
+    }
+
+    fn add(&mut self, row: &[(usize, f64)], value: f64, variance: f64) {
+        for &(i, a) in row {
+            self.right[i] += a * value / variance;
+            for &(j, b) in row {
+                self.normal[i * self.n + j] += a * b / variance;
+            }
+        }
+    }
+
+    /// The minimiser, and the inverse of the normal matrix: the posterior covariance.
+    fn solve(&self) -> (Vec<f64>, Vec<f64>) {
+        let (mut z, mut inverse) = (self.right.clone(), latens::linalg::small::identity(self.n));
+        solve(&mut self.normal.clone(), &mut z, self.n).unwrap();
+        solve(&mut self.normal.clone(), &mut inverse, self.n).unwrap();
+        (z, inverse)
+    }
+}
+
+const LINEAR_IN_THETA: &str = "[inputs]\nu = {}\n\
+    [states.x]\nderivative = \"a*x + b*u + c\"\n[measurements]\ny = \"x\"\n\
+    [unknowns]\na = { guess = 0, scale = 1 }\nb = { guess = 0, scale = 1 }\nc = { guess = 0, scale = 1 }\n";
+
+/// With a model linear in θ, Q_θ = 0 and the state measured, the parameter recursion is
+/// recursive least squares: θ and P_θ are those of the regularised regression, in one stream or
+/// in several.
+#[test]
+fn parameter_recursion_is_recursive_least_squares() {
+    let model = model(LINEAR_IN_THETA);
+    let record = random_record(&model, 60, 1);
+    let (q, prior) = (0.3, 2.0);
+    let noise = noise(&model, q, 1e-13, 1e-13);
+    let settings = Settings {
+        count_state_uncertainty: false,
+        ..Settings::new(Solver::Alternating)
+    };
+    let mut dense = Dense::new(3);
+    for i in 0..3 {
+        dense.add(&[(i, 1.0)], 0.0, prior);
+    }
+    for k in 1..record.len() {
+        let (x, u) = (record.output(k - 1)[0], record.input(k - 1)[0]);
+        let row = [(0, DT * x), (1, DT * u), (2, DT)];
+        dense.add(&row, record.output(k)[0] - x, q);
+    }
+    let (expected, covariance) = dense.solve();
+    for cuts in [vec![(0, 60)], vec![(0, 21), (20, 40), (39, 60)]] {
+        let (theta, mut p) = with_epoch(&model, &noise, &settings, prior, |epoch| {
+            let segments: Vec<_> = cuts
+                .iter()
+                .map(|&(a, b)| segment(&record, &noise, a..b))
+                .collect();
+            alternating::sweep(epoch, &segments, Form::Corrected).unwrap();
+        });
+        let packed = p.to_packed();
+        for i in 0..3 {
+            assert!(
+                (theta[i] - expected[i]).abs() < 1e-9,
+                "{theta:?} {expected:?}"
+            );
+            for j in 0..=i {
+                let got = packed[i * (i + 1) / 2 + j];
+                assert!((got - covariance[i * 3 + j]).abs() < 1e-9);
+            }
+        }
+    }
+}
+
+const LINEAR: &str = "[inputs]\nu = {}\n\
+    [states.x]\nderivative = \"v + 0.2*u\"\n[states.v]\nderivative = \"-x - 0.3*v + p\"\n\
+    [measurements]\ny = \"x + 0.1*v\"\n[unknowns]\np = { guess = 0, scale = 1 }\n";
+
+/// The least-squares problem of LINEAR over all states and p; y_0 is used only where asked for.
+fn dense_linear(record: &Record, noise: &Noise, prior: f64, with_first: bool) -> Dense {
+    let samples = record.len();
+    let p = 2 * samples;
+    let mut dense = Dense::new(p + 1);
+    dense.add(&[(p, 1.0)], 0.0, prior);
+    for i in 0..2 {
+        dense.add(&[(i, 1.0)], noise.start_mean[i], noise.start[i]);
+    }
+    for k in 0..samples {
+        if (k > 0 || with_first) && !record.output(k)[0].is_nan() {
+            let row = [(2 * k, 1.0), (2 * k + 1, 0.1)];
+            dense.add(&row, record.output(k)[0], noise.measurement[0]);
+        }
+        if k > 0 {
+            let (a, b) = (2 * (k - 1), 2 * k);
+            let u = record.input(k - 1)[0];
+            let first = [(b, 1.0), (a, -1.0), (a + 1, -DT)];
+            dense.add(&first, DT * 0.2 * u, noise.process[0]);
+            let second = [(b + 1, 1.0), (a + 1, -1.0 + 0.3 * DT), (a, DT), (p, -DT)];
+            dense.add(&second, 0.0, noise.process[1]);
+        }
+    }
+    dense
+}
+
+/// On a linear system the joint filter's θ is the maximum-a-posteriori estimate given all data,
+/// and its covariance the posterior's; also with channels missing.
+#[test]
+fn joint_filter_has_the_closed_form() {
+    let model = model(LINEAR);
+    let mut record = random_record(&model, 25, 2);
+    for k in [3, 4, 11, 24] {
+        record.outputs[k] = f64::NAN;
+    }
+    let noise = Noise {
+        process: vec![0.02, 0.1],
+        ..noise(&model, 0.1, 0.05, 0.7)
+    };
+    let (z, inverse) = dense_linear(&record, &noise, 3.0, false).solve();
+    let (theta, mut p) = with_epoch(
+        &model,
+        &noise,
+        &Settings::new(Solver::Joint),
+        3.0,
+        |epoch| {
+            joint::sweep(epoch, &[segment(&record, &noise, 0..25)]).unwrap();
+        },
+    );
+    let last = z.len() - 1;
+    assert!(
+        (theta[0] - z[last]).abs() < 1e-10,
+        "{} {}",
+        theta[0],
+        z[last]
+    );
+    assert!((p.to_packed()[0] - inverse[last * z.len() + last]).abs() < 1e-10);
+}
+
+/// With θ known the smoother's states are the least-squares trajectory and its deviations the
+/// posterior's, in one step, from any start; the filter's last estimate is the same.
+#[test]
+fn smoother_has_the_closed_form() {
+    let model = model(LINEAR);
+    let mut record = random_record(&model, 25, 3);
+    record.outputs[7] = f64::NAN;
+    let noise = Noise {
+        process: vec![1e-9, 0.1],
+        ..noise(&model, 0.1, 0.05, 0.7)
+    };
+    // p pinned to 0 by its prior
+    let (z, inverse) = dense_linear(&record, &noise, 1e-14, true).solve();
+    let stepper = Stepper::new(&model, &model.system, DT);
+    let smoother = Smoother {
+        stepper: &stepper,
+        record: &record,
+        theta: &[0.0],
+        noise: &noise,
+    };
+    let far: Vec<f64> = (0..50).map(|i| f64::from(i).sin() * 5.0).collect();
+    let filtered = smoother.filtered();
+    for start in [far, filtered.clone()] {
+        let smoothed = smoother.smooth(start, 3);
+        for (i, (x, deviation)) in smoothed.states.iter().zip(&smoothed.deviations).enumerate() {
+            assert!((x - z[i]).abs() < 1e-7, "{i}: {x} {}", z[i]);
+            let variance = inverse[i * z.len() + i];
+            assert!((deviation * deviation - variance).abs() < 1e-7 * variance.max(1e-3));
+        }
+    }
+    for i in 48..50 {
+        assert!(
+            (filtered[i] - z[i]).abs() < 1e-8,
+            "with θ known it is the Kalman filter"
+        );
+    }
+}
+
+/// The paper's appendix: the static joint gain P_θθ F_θᵀ Hᵀ is zero, so θ could not learn. It is,
+/// exactly, at every step; but the recurrent cross-covariance is not, from the third step on in
+/// a chain of three states.
+#[test]
+fn static_gain_vanishes_but_the_cross_covariance_does_not() {
+    let model = model(
+        "[states.a]\nderivative = \"b\"\n[states.b]\nderivative = \"c\"\n\
+         [states.c]\nderivative = \"p\"\n[measurements]\ny = \"a\"\n\
+         [unknowns]\np = { guess = 0, scale = 1 }\n",
+    );
+    let record = random_record(&model, 6, 4);
+    let noise = noise(&model, 0.01, 0.01, 0.01);
+    with_epoch(
+        &model,
+        &noise,
+        &Settings::new(Solver::Joint),
+        1.0,
+        |epoch| {
+            let mut joint = Joint::new(epoch, &segment(&record, &noise, 0..6));
+            for tick in 1..6 {
+                let before = epoch.theta[0];
+                joint.predict(epoch, tick).unwrap();
+                assert_eq!(joint.sweep.step.f_theta, [DT], "only c' depends on p");
+                let static_gain = joint.sweep.step.f_theta[0] * joint.sweep.h_x[2];
+                assert_eq!(static_gain, 0.0, "H sees a alone");
+                let recurrent = joint.cross[0]; // P_aθ, what H picks
+                joint.correct(epoch, tick).unwrap();
+                if tick < 3 {
+                    assert_eq!(recurrent, 0.0);
+                    assert_eq!(epoch.theta[0], before);
+                } else {
+                    assert!(recurrent.abs() > 1e-6, "step {tick}: {recurrent}");
+                    assert!(epoch.theta[0] != before);
+                }
+            }
+        },
+    );
+}
+
+/// Fifty thousand steps of the neuron leave P_θ positive definite.
+#[test]
+fn covariance_stays_positive_over_a_long_record() {
+    let text = latens::systems::find("hodgkin-huxley").unwrap();
+    let model = Model::from_text("hodgkin-huxley", text).unwrap();
+    let record = latens::simulate::simulate(&model, &Default::default()).unwrap();
+    assert!(record.len() > 50_000);
+    let settings = Settings {
+        epochs: 1,
+        keep_best: false,
+        ..Settings::new(Solver::Alternating)
+    };
+    let mut fit = fit(&model, &[record], &settings, &mut Silent).unwrap();
+    let pivot = fit.covariance.smallest_pivot().expect("positive definite");
+    assert!(pivot > 0.0);
+}
+
+/// A pass that cannot work is an error that names where, not a result with NaN in it.
+#[test]
+fn divergence_names_step_time_and_state() {
+    let model = model(
+        "[states.x]\nderivative = \"x^3 + net(x)\"\n[measurements]\ny = \"x\"\n\
+         [networks.net]\nlayers = [\"3 tanh\"]\n",
+    );
+    let mut record = random_record(&model, 200, 5);
+    // measured once, then left alone with an equation that blows up
+    record.outputs[0] = 3.0;
+    record.outputs[1..].fill(f64::NAN);
+    let settings = Settings {
+        epochs: 2,
+        ..Settings::new(Solver::Alternating)
+    };
+    let error = fit(&model, &[record], &settings, &mut Silent)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("alternating diverged in epoch 1 at step"),
+        "{error}"
+    );
+    assert!(error.contains("x = ") && error.contains("t = "), "{error}");
+}
