@@ -239,6 +239,43 @@ fn joint_filter_has_the_closed_form() {
     assert!((p.to_packed()[0] - inverse[last * z.len() + last]).abs() < 1e-10);
 }
 
+/// On a linear system the whole-record solver's θ and states are the maximum-a-posteriori
+/// solution of all data at once, and its posterior is the exact one.
+#[test]
+fn batch_has_the_closed_form() {
+    let model = model(LINEAR);
+    let mut record = random_record(&model, 40, 6);
+    record.outputs[12] = f64::NAN;
+    let variances = |values: [(&str, f64); 2]| values.map(|(n, v)| (n.to_string(), v)).into();
+    let settings = Settings {
+        process_of: variances([("x", 0.02), ("v", 0.1)]),
+        start_of: variances([("x", 0.5), ("v", 0.7)]),
+        measurement_of: [("y".to_string(), 0.05)].into(),
+        ..Settings::new(Solver::Batch)
+    };
+    let mut fit = fit(
+        &model,
+        std::slice::from_ref(&record),
+        &settings,
+        &mut Silent,
+    )
+    .unwrap();
+    let dense = dense_linear(&record, &fit.noise, settings.parameter_variance, true);
+    let (z, inverse) = dense.solve();
+    let last = z.len() - 1;
+    assert!(
+        (fit.theta[0] - z[last]).abs() < 1e-8,
+        "{} {}",
+        fit.theta[0],
+        z[last]
+    );
+    let variance = inverse[last * z.len() + last];
+    assert!((fit.covariance.to_packed()[0] - variance).abs() < 1e-8);
+    for (x, expected) in fit.estimates[0].smoothed.states.iter().zip(&z) {
+        assert!((x - expected).abs() < 1e-8);
+    }
+}
+
 /// With θ known the smoother's states are the least-squares trajectory and its deviations the
 /// posterior's, in one step, from any start; the filter's last estimate is the same.
 #[test]

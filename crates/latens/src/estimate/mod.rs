@@ -1,6 +1,7 @@
 //! Hidden states from a record: filter, smoother, initial state.
 
 pub mod filter;
+pub(crate) mod pass;
 pub mod smoother;
 
 pub use filter::StateFilter;

@@ -14,7 +14,6 @@
 //! The step is shortened until the true objective decreases.
 
 use super::filter::StateFilter;
-use crate::linalg::small::{apply, apply_transposed, dot, multiply, sandwich, transpose};
 use crate::model::Point;
 use crate::objective::{Cost, Noise, trajectory_cost};
 use crate::record::Record;
@@ -40,18 +39,6 @@ pub struct Smoother<'a> {
     pub noise: &'a Noise,
 }
 
-/// What the forward pass leaves for the backward one.
-struct Forward {
-    mean: Vec<f64>,
-    covariance: Vec<f64>,
-    f_x: Vec<f64>,
-    /// Of each sample's channels: row H, gain K, innovation ν, variance s (0 where missing).
-    h: Vec<f64>,
-    gain: Vec<f64>,
-    innovation: Vec<f64>,
-    variance: Vec<f64>,
-}
-
 impl Smoother<'_> {
     /// The extended Kalman filter's estimates: a first trajectory.
     ///
@@ -66,7 +53,7 @@ impl Smoother<'_> {
         let mut predicted = vec![0.0; n];
         for i in 0..record.len() {
             if i > 0 {
-                self.linearise(&mut scratch, i - 1, &filter.mean, &mut step);
+                self.linearise(&mut scratch, i - 1, &filter.mean, false, &mut step);
                 filter.predict(&step.f_x, &self.noise.process);
                 filter.mean.copy_from_slice(&step.next);
             }
@@ -124,7 +111,7 @@ impl Smoother<'_> {
     pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
         let mut scratch = self.stepper.scratch();
         let (states, cost, taken) = self.minimise(&mut scratch, start, iterations);
-        let deviations = self.deviations(&self.forward(&mut scratch, &states));
+        let deviations = self.deviations(&self.forward(&mut scratch, &states, None));
         Smoothed {
             states,
             deviations,
@@ -144,7 +131,7 @@ impl Smoother<'_> {
         let mut states = start;
         let mut cost = self.cost(scratch, &states);
         for taken in 0..iterations {
-            let increments = self.backward(&self.forward(scratch, &states));
+            let increments = self.backward(&self.forward(scratch, &states, None));
             let Some((next, next_cost)) = self.search(scratch, &states, &increments, &cost) else {
                 return (states, cost, taken);
             };
@@ -156,6 +143,14 @@ impl Smoother<'_> {
             }
         }
         (states, cost, iterations)
+    }
+
+    /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).
+    pub fn log_likelihood(&self, states: &[f64]) -> f64 {
+        let pass = self.forward(&mut self.stepper.scratch(), states, None);
+        let terms = pass.innovation.iter().zip(&pass.variance);
+        let terms = terms.filter(|(_, s)| **s > 0.0);
+        -0.5 * terms.map(|(v, s)| s.ln() + v * v / s).sum::<f64>()
     }
 
     /// The first of the step lengths 1, ½, ¼, 0.1 that lowers the true objective.
@@ -179,7 +174,7 @@ impl Smoother<'_> {
         })
     }
 
-    fn cost(&self, scratch: &mut Scratch, states: &[f64]) -> Cost {
+    pub(crate) fn cost(&self, scratch: &mut Scratch, states: &[f64]) -> Cost {
         trajectory_cost(
             self.stepper,
             scratch,
@@ -190,7 +185,7 @@ impl Smoother<'_> {
         )
     }
 
-    fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
+    pub(super) fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
         Point {
             time: self.record.time[i],
             state,
@@ -199,153 +194,20 @@ impl Smoother<'_> {
         }
     }
 
-    fn linearise(&self, scratch: &mut Scratch, i: usize, state: &[f64], out: &mut Linearised) {
+    pub(super) fn linearise(
+        &self,
+        scratch: &mut Scratch,
+        i: usize,
+        state: &[f64],
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
         let at = Point {
             time: self.record.time[i],
             state,
             input: self.record.input(i),
             theta: self.theta,
         };
-        self.stepper.linearise(scratch, at, false, out);
-    }
-
-    fn forward(&self, scratch: &mut Scratch, states: &[f64]) -> Forward {
-        let (system, record) = (self.stepper.system(), self.record);
-        let (n, c, samples) = (system.states(), system.measurements(), record.len());
-        let mut pass = Forward {
-            mean: vec![0.0; samples * n],
-            covariance: vec![0.0; samples * n * n],
-            f_x: vec![0.0; samples * n * n],
-            h: vec![0.0; samples * c * n],
-            gain: vec![0.0; samples * c * n],
-            innovation: vec![0.0; samples * c],
-            variance: vec![0.0; samples * c],
-        };
-        let from_mean: Vec<f64> = self
-            .noise
-            .start_mean
-            .iter()
-            .zip(states)
-            .map(|(m, x)| m - x)
-            .collect();
-        let mut filter = StateFilter::new(&from_mean, &self.noise.start);
-        let mut step = self.stepper.linearised();
-        let mut h = vec![0.0; c];
-        let mut moved = vec![0.0; n];
-        for i in 0..samples {
-            let state = &states[i * n..(i + 1) * n];
-            if i > 0 {
-                self.linearise(scratch, i - 1, &states[(i - 1) * n..i * n], &mut step);
-                apply(&step.f_x, &filter.mean, &mut moved);
-                for (j, m) in filter.mean.iter_mut().enumerate() {
-                    *m = moved[j] + step.next[j] - state[j];
-                }
-                filter.predict(&step.f_x, &self.noise.process);
-                pass.f_x[i * n * n..(i + 1) * n * n].copy_from_slice(&step.f_x);
-            }
-            let h_x = &mut pass.h[i * c * n..(i + 1) * c * n];
-            system.linearise_measurement(&mut scratch.system, self.point(i, state), &mut h, h_x);
-            for (k, y) in record
-                .output(i)
-                .iter()
-                .enumerate()
-                .filter(|(_, y)| !y.is_nan())
-            {
-                let row = &h_x[k * n..(k + 1) * n];
-                let innovation = y - h[k] - dot(row, &filter.mean);
-                let s = filter.correct(row, innovation, self.noise.measurement[k]);
-                let at = i * c + k;
-                pass.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);
-                pass.innovation[at] = innovation;
-                pass.variance[at] = s;
-            }
-            pass.mean[i * n..(i + 1) * n].copy_from_slice(&filter.mean);
-            pass.covariance[i * n * n..(i + 1) * n * n].copy_from_slice(&filter.covariance);
-        }
-        pass
-    }
-
-    /// The increments δX.
-    fn backward(&self, forward: &Forward) -> Vec<f64> {
-        let (n, c) = (
-            self.stepper.system().states(),
-            self.stepper.system().measurements(),
-        );
-        let mut increments = vec![0.0; forward.mean.len()];
-        let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
-        for i in (0..self.record.len()).rev() {
-            apply(
-                &forward.covariance[i * n * n..(i + 1) * n * n],
-                &costate,
-                &mut moved,
-            );
-            for j in 0..n {
-                increments[i * n + j] = forward.mean[i * n + j] - moved[j];
-            }
-            for at in (i * c..(i + 1) * c)
-                .rev()
-                .filter(|&at| forward.variance[at] > 0.0)
-            {
-                let (h, gain) = (
-                    &forward.h[at * n..(at + 1) * n],
-                    &forward.gain[at * n..(at + 1) * n],
-                );
-                let factor = dot(gain, &costate) + forward.innovation[at] / forward.variance[at];
-                for (p, h) in costate.iter_mut().zip(h) {
-                    *p -= factor * h;
-                }
-            }
-            apply_transposed(
-                &forward.f_x[i * n * n..(i + 1) * n * n],
-                &costate,
-                &mut moved,
-            );
-            costate.copy_from_slice(&moved);
-        }
-        increments
-    }
-
-    /// Standard deviations: the root of the diagonal of P − P Λ P.
-    fn deviations(&self, forward: &Forward) -> Vec<f64> {
-        let (n, c) = (
-            self.stepper.system().states(),
-            self.stepper.system().measurements(),
-        );
-        let mut deviations = vec![0.0; forward.mean.len()];
-        let mut lambda = vec![0.0; n * n];
-        let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
-        let mut shrink = vec![0.0; n * n];
-        for i in (0..self.record.len()).rev() {
-            let p = &forward.covariance[i * n * n..(i + 1) * n * n];
-            multiply(p, &lambda, &mut scratch, n, n);
-            multiply(&scratch, p, &mut product, n, n);
-            for j in 0..n {
-                deviations[i * n + j] = (p[j * n + j] - product[j * n + j]).max(0.0).sqrt();
-            }
-            for at in (i * c..(i + 1) * c)
-                .rev()
-                .filter(|&at| forward.variance[at] > 0.0)
-            {
-                let (h, gain) = (
-                    &forward.h[at * n..(at + 1) * n],
-                    &forward.gain[at * n..(at + 1) * n],
-                );
-                // Λ ← (I − KH)ᵀ Λ (I − KH) + HᵀH/s, with the transpose of I − KH built directly
-                for a in 0..n {
-                    for b in 0..n {
-                        shrink[a * n + b] = f64::from(a == b) - h[a] * gain[b];
-                    }
-                }
-                sandwich(&shrink, &mut lambda, &mut scratch, n);
-                for a in 0..n {
-                    for b in 0..n {
-                        lambda[a * n + b] += h[a] * h[b] / forward.variance[at];
-                    }
-                }
-            }
-            let f_t = transpose(&forward.f_x[i * n * n..(i + 1) * n * n], n, n);
-            sandwich(&f_t, &mut lambda, &mut scratch, n);
-        }
-        deviations
+        self.stepper.linearise(scratch, at, with_theta, out);
     }
 }

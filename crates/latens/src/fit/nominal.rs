@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Smoothed;
 use crate::model::{Model, Point};
 use crate::record::Record;
 
@@ -19,6 +20,8 @@ pub struct Nominal {
     pub certain: Vec<bool>,
     /// Standard deviation of each channel's noise; never below 1e-6 of its range.
     pub noise: Vec<f64>,
+    /// Largest minus smallest value of each channel.
+    pub range: Vec<f64>,
     /// τ: the time in which the fastest channel moves by its scale.
     pub time_constant: f64,
 }
@@ -75,6 +78,9 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
         noise: (0..system.measurements())
             .map(|c| noise(records, c))
             .collect(),
+        range: (0..system.measurements())
+            .map(|c| range(records, c))
+            .collect(),
         time_constant: f64::INFINITY,
     };
     let mut rate = vec![f64::NAN; n];
@@ -88,11 +94,11 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
             nominal.scale[i] = usable(center, scale);
         }
         nominal.certain[i] = true;
-        rate[i] = rates(records, c).fold(0.0, f64::max);
+        rate[i] = rates(records, c, nominal.noise[c]).1;
     }
     for c in 0..system.measurements() {
         if let Some((center, scale)) = center_and_scale(channel(records, c)) {
-            let time = usable(center, scale) / typical_rate(records, c);
+            let time = usable(center, scale) / rates(records, c, nominal.noise[c]).0;
             nominal.time_constant = nominal.time_constant.min(time);
         }
     }
@@ -103,21 +109,37 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
     nominal
 }
 
-/// |change per time| between neighbouring samples of a channel.
-fn rates(records: &[Record], c: usize) -> impl Iterator<Item = f64> + '_ {
-    records.iter().flat_map(move |record| {
-        let rate = move |k: usize| {
-            let change = record.output(k)[c] - record.output(k - 1)[c];
-            (change / (record.time[k] - record.time[k - 1])).abs()
-        };
-        (1..record.len()).map(rate).filter(|r| r.is_finite())
-    })
-}
-
-/// Root mean square of the rates.
-fn typical_rate(records: &[Record], c: usize) -> f64 {
-    let (sum, count) = rates(records, c).fold((0.0, 0.0), |(s, n), r| (s + r * r, n + 1.0));
-    (sum / f64::max(count, 1.0)).sqrt()
+/// How fast a channel moves: (root mean square, largest) change per time.
+///
+/// Between neighbouring samples noise of deviation σ alone makes changes of 2σ² in the mean
+/// square. The distance is doubled until the signal's own change stands out from that.
+fn rates(records: &[Record], c: usize, noise: f64) -> (f64, f64) {
+    let longest = records.iter().map(Record::len).max().unwrap_or(0);
+    let mut lag = 1;
+    loop {
+        let (mut square, mut largest, mut duration, mut count) = (0.0, 0.0, 0.0, 0.0);
+        for record in records {
+            for k in lag..record.len() {
+                let change = record.output(k)[c] - record.output(k - lag)[c];
+                if change.is_finite() {
+                    square += change * change;
+                    largest = f64::max(largest, change.abs());
+                    duration += record.time[k] - record.time[k - lag];
+                    count += 1.0;
+                }
+            }
+        }
+        let (mean_square, duration) = (
+            square / f64::max(count, 1.0),
+            duration / f64::max(count, 1.0),
+        );
+        let by_noise = 2.0 * noise * noise;
+        if mean_square > 4.0 * by_noise || 4 * lag > longest {
+            let own = (mean_square - by_noise).max(0.25 * mean_square);
+            return (own.sqrt() / duration, largest / duration);
+        }
+        lag *= 2;
+    }
 }
 
 /// Scales of hidden states from the rows that they drive, one link of the chain after another.
@@ -191,6 +213,11 @@ fn mean_slopes(model: &Model, records: &[Record], theta: &[f64], nominal: &Nomin
         .collect()
 }
 
+/// Largest minus smallest value of a channel.
+fn range(records: &[Record], c: usize) -> f64 {
+    center_and_scale(channel(records, c)).map_or(1.0, |(m, s)| 2.0 * usable(m, s))
+}
+
 /// Noise of a channel from its fourth differences.
 ///
 /// They cancel any cubic, so that a smooth signal leaves nothing; of white noise of variance σ²
@@ -206,8 +233,7 @@ fn noise(records: &[Record], c: usize) -> f64 {
             }
         }
     }
-    let range = center_and_scale(channel(records, c)).map_or(1.0, |(m, s)| 2.0 * usable(m, s));
-    let floor = NOISE_FLOOR * range;
+    let floor = NOISE_FLOOR * range(records, c);
     if differences.is_empty() {
         return floor;
     }
@@ -218,15 +244,15 @@ fn noise(records: &[Record], c: usize) -> f64 {
 }
 
 /// Takes centre and scale of the hidden states from smoothed trajectories.
-pub fn refine(model: &Model, nominal: &mut Nominal, trajectories: &[Vec<f64>]) {
+pub fn refine(model: &Model, nominal: &mut Nominal, smoothed: &[Smoothed]) {
     let n = model.states.len();
     for i in 0..n {
         if nominal.certain[i] {
             continue;
         }
-        let values = trajectories
+        let values = smoothed
             .iter()
-            .flat_map(|t| t.iter().skip(i).step_by(n).copied());
+            .flat_map(|s| s.states.iter().skip(i).step_by(n).copied());
         if let Some((center, scale)) = center_and_scale(values) {
             nominal.center[i] = model.states[i].center.unwrap_or(center);
             nominal.scale[i] = usable(center, scale);

@@ -7,6 +7,7 @@
 //! are smoothed with what was learned, and the free run is scored.
 
 pub mod alternating;
+mod batch;
 pub mod epoch;
 pub mod joint;
 mod prepare;
@@ -71,6 +72,7 @@ impl Observer for Silent {}
 const SMOOTHING: usize = 10;
 
 /// What all solvers are given.
+#[derive(Clone, Copy)]
 struct Problem<'a> {
     model: &'a Model,
     records: &'a [Record],
@@ -111,7 +113,10 @@ pub fn fit(
         noise: &noise,
     };
     let theta = initial_theta(&model, settings.seed);
-    let learned = recursion::run(&problem, settings, first, theta, observer)?;
+    let learned = match settings.solver {
+        Solver::Batch => batch::run(&problem, settings, first, theta, observer)?,
+        _ => recursion::run(&problem, settings, first, theta, observer)?,
+    };
     let open = problem.open_start();
     let estimates = records
         .iter()

@@ -13,8 +13,10 @@ use crate::objective::Noise;
 use crate::record::Record;
 use crate::step::Stepper;
 
-/// Noise of unknown rows while nothing of them is learned, in units of scale·√(Δt/τ).
-const RANDOM_WALK: f64 = 1.0;
+/// Noise of unknown rows while nothing of them is learned, in units of scale·√(Δt/τ): the
+/// likelihood of the data chooses. Noise-free records want it loose, noisy ones tight, or the
+/// hidden states follow the noise.
+const RANDOM_WALKS: [f64; 4] = [1.0, 0.1, 0.01, 0.001];
 /// Noise of known rows relative to that.
 const KNOWN_ROWS: f64 = 1e-4;
 
@@ -42,16 +44,49 @@ pub(super) fn prepare(
 ) -> (Nominal, Vec<Smoothed>) {
     let zero = vec![0.0; model.system.parameters()];
     let mut nominal = nominal::nominal(model, records, &zero);
+    let walks = RANDOM_WALKS.map(|level| walk(model, records, settings, &nominal, dt, level, 3));
+    let likelihood = |i: usize| {
+        if walks[i].0.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            walks[i].0
+        }
+    };
+    let best = (0..walks.len())
+        .max_by(|&a, &b| likelihood(a).total_cmp(&likelihood(b)))
+        .unwrap_or(0);
+    nominal::refine(model, &mut nominal, &walks[best].1);
+    let level = RANDOM_WALKS[best];
+    let (_, smoothed) = walk(model, records, settings, &nominal, dt, level, SMOOTHING);
+    nominal::refine(model, &mut nominal, &smoothed);
+    scale_networks(model, records, settings, &nominal, &smoothed, dt);
+    (nominal, smoothed)
+}
+
+/// The records smoothed with networks at zero and their rows as random walks, and the log
+/// likelihood of the data.
+fn walk(
+    model: &Model,
+    records: &[Record],
+    settings: &Settings,
+    nominal: &Nominal,
+    dt: f64,
+    level: f64,
+    iterations: usize,
+) -> (f64, Vec<Smoothed>) {
+    let stepper = Stepper::new(model, &model.system, dt);
+    let zero = vec![0.0; model.system.parameters()];
     let loose = Settings {
-        known: Level::Relative(RANDOM_WALK * KNOWN_ROWS),
-        hidden: Level::Relative(RANDOM_WALK),
+        known: Level::Relative(level * KNOWN_ROWS),
+        hidden: Level::Relative(level),
         start: Level::Relative(1.0),
         ..settings.clone()
     };
-    let walk = |model: &Model, nominal: &Nominal| {
-        let stepper = Stepper::new(model, &model.system, dt);
-        let noise = loose.noise(model, nominal, dt);
-        let each = records.iter().map(|record| {
+    let noise = loose.noise(model, nominal, dt);
+    let mut likelihood = 0.0;
+    let smoothed = records
+        .iter()
+        .map(|record| {
             let noise = starting_at(&stepper, record, &noise);
             let smoother = Smoother {
                 stepper: &stepper,
@@ -59,27 +94,12 @@ pub(super) fn prepare(
                 theta: &zero,
                 noise: &noise,
             };
-            smoother.smooth(smoother.filtered(), SMOOTHING)
-        });
-        each.collect::<Vec<_>>()
-    };
-    let rough = walk(model, &nominal);
-    nominal::refine(
-        model,
-        &mut nominal,
-        &rough.iter().map(|s| s.states.clone()).collect::<Vec<_>>(),
-    );
-    let smoothed = walk(model, &nominal);
-    nominal::refine(
-        model,
-        &mut nominal,
-        &smoothed
-            .iter()
-            .map(|s| s.states.clone())
-            .collect::<Vec<_>>(),
-    );
-    scale_networks(model, records, settings, &nominal, &smoothed, dt);
-    (nominal, smoothed)
+            let smoothed = smoother.smooth(smoother.filtered(), iterations);
+            likelihood += smoother.log_likelihood(&smoothed.states);
+            smoothed
+        })
+        .collect();
+    (likelihood, smoothed)
 }
 
 /// The prior of a record's start: its own first measurements where a channel shows a state.

@@ -56,6 +56,7 @@ pub(super) fn run(
             Solver::Alternating => alternating::sweep(&mut epoch, &segments, Form::Corrected)?,
             Solver::AsPrinted => alternating::sweep(&mut epoch, &segments, Form::AsPrinted)?,
             Solver::Joint => joint::sweep(&mut epoch, &segments)?,
+            Solver::Batch => unreachable!("batch is no recursion"),
         }
         let moved = epoch
             .theta

@@ -20,13 +20,16 @@ pub enum Solver {
     AsPrinted,
     /// States and θ together, with their cross-covariance.
     Joint,
+    /// Whole-record Newton.
+    Batch,
 }
 
 impl Solver {
-    pub const NAMES: [(&'static str, Solver); 3] = [
+    pub const NAMES: [(&'static str, Solver); 4] = [
         ("alternating", Solver::Alternating),
         ("as-printed", Solver::AsPrinted),
         ("joint", Solver::Joint),
+        ("batch", Solver::Batch),
     ];
 
     /// Its name on the command line and in files.
@@ -114,9 +117,16 @@ impl Settings {
                 measurement_of: BTreeMap::new(),
                 start_of: BTreeMap::new(),
             },
+            Solver::Batch => Self {
+                hidden: Level::Relative(0.1),
+                parameter_variance: 10.0,
+                parameter_drift: 0.0,
+                ..Self::new(Solver::Alternating)
+            }
+            .with_solver(solver),
             Solver::Joint => Self {
                 known: Level::Relative(1e-5),
-                hidden: Level::Relative(1e-3),
+                hidden: Level::Relative(1e-2),
                 parameter_drift: 0.0,
                 anneal: 1.0,
                 ..Self::new(Solver::Alternating)
