@@ -52,18 +52,19 @@ fn number(value: f64) -> String {
 #[derive(Args)]
 pub struct Options {
     /// alternating: states and θ in turn; joint: both together with their cross-covariance;
-    /// as-printed: alternating with the paper's θ equations as they stand in print
+    /// as-printed: alternating with the paper's θ equations as they stand in print; batch: all
+    /// states and θ at once by Newton's method, with ever tighter physics
     #[arg(long, value_name = "NAME", default_value = "alternating", value_parser = solvers(),
           hide_possible_values = true, help_heading = SOLVER)]
     solver: String,
     #[arg(long, value_name = "N", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
-          help = help("Passes over the records, from 1", |s| s.epochs.to_string()))]
+          help = help("Passes over the records, or tightening stages of batch at the most, from 1", |s| s.epochs.to_string()))]
     epochs: Option<u64>,
     #[arg(long, value_name = "S", help_heading = SOLVER,
           help = help("Seed of the networks' random start", |s| s.seed.to_string()))]
     seed: Option<u64>,
     #[arg(long, value_name = "B", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
-          help = help("Segments of each record that update one θ together, from 1; joint takes 1", |s| s.streams.to_string()))]
+          help = help("Segments of each record that update one θ together, from 1; joint and batch take 1", |s| s.streams.to_string()))]
     streams: Option<u64>,
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
         help_heading = SOLVER,

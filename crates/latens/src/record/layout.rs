@@ -158,7 +158,8 @@ fn required(
                 None => missing.push(Missing {
                     name: name.clone(),
                     role,
-                    suggestion: suggest(name, table.names()),
+                    // a truth column is for scoring: learning from it would be cheating
+                    suggestion: suggest(name, table.names().filter(|n| !n.starts_with("truth_"))),
                 }),
             }
         }

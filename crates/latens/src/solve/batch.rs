@@ -31,8 +31,6 @@ use crate::linalg::normal::{self, NormalEquations};
 use crate::objective::{Cost, Noise};
 use crate::score;
 
-/// Decades by which the process noise is tightened at the most.
-const STAGES: i32 = 9;
 /// Noise of known rows relative to the hidden rows'.
 const KNOWN: f64 = 1e-3;
 /// Newton steps of a stage at the most.
@@ -76,8 +74,8 @@ pub(super) fn run(
     };
     let mut reports: Vec<EpochReport> = Vec::new();
     let mut noise = problem.noise.clone();
-    for stage in 0..STAGES {
-        let level = first * 10f64.powi(-stage);
+    for stage in 0..settings.epochs {
+        let level = first * 10f64.powi(-(stage as i32));
         let staged = Settings {
             hidden: Level::Relative(level),
             known: Level::Relative(level * KNOWN),
@@ -88,9 +86,9 @@ pub(super) fn run(
             *r = r.max((RESOLUTION * range).powi(2));
         }
         let newton = Newton::new(problem, settings, &noise);
-        newton.minimise(&mut iterate, stage as usize, observer)?;
+        newton.minimise(&mut iterate, (stage, settings.epochs), observer)?;
         let report = EpochReport {
-            epoch: stage as usize + 1,
+            epoch: stage + 1,
             cost: iterate.cost,
             consistency: f64::NAN,
             free_run: free_run_error(problem, &iterate),
@@ -204,7 +202,7 @@ impl<'a> Newton<'a> {
     fn minimise(
         &self,
         iterate: &mut Iterate,
-        stage: usize,
+        (stage, stages): (usize, usize),
         observer: &mut dyn Observer,
     ) -> Result<(), Error> {
         let mut damping = DAMPING;
@@ -212,7 +210,7 @@ impl<'a> Newton<'a> {
         for iteration in 0..ITERATIONS {
             let progress = Progress {
                 epoch: stage + 1,
-                epochs: STAGES as usize,
+                epochs: stages,
                 step: iteration,
                 steps: ITERATIONS,
             };

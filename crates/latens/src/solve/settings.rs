@@ -55,7 +55,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub solver: Solver,
-    /// Passes over the record.
+    /// Passes over the record; for batch the number of tightening stages at the most.
     pub epochs: usize,
     /// Of the random start of the networks.
     pub seed: u64,
@@ -119,6 +119,7 @@ impl Settings {
             },
             Solver::Batch => Self {
                 hidden: Level::Relative(0.1),
+                epochs: 9,
                 parameter_variance: 10.0,
                 parameter_drift: 0.0,
                 ..Self::new(Solver::Alternating)
@@ -175,10 +176,11 @@ impl Settings {
         if self.epochs == 0 || self.streams == 0 {
             return fail("epochs and streams must be at least 1".into());
         }
-        if self.solver == Solver::Joint && self.streams > 1 {
-            return fail(
-                "the joint solver takes one stream; use --streams with alternating".into(),
-            );
+        if matches!(self.solver, Solver::Joint | Solver::Batch) && self.streams > 1 {
+            return fail(format!(
+                "{} takes one stream; use --streams with alternating",
+                self.solver.name()
+            ));
         }
         if model.system.parameters() == 0 {
             return fail(format!(
