@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             model_file: arguments.model.clone(),
             command: command_line(),
             seconds,
-            threads: 1,
+            threads: settings.solver.threads(),
             warnings: vec![],
         },
     );

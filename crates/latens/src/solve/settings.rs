@@ -32,6 +32,14 @@ impl Solver {
         ("batch", Solver::Batch),
     ];
 
+    /// Threads it works on: the recursions are sequential by nature.
+    pub fn threads(self) -> usize {
+        match self {
+            Self::Batch => rayon::current_num_threads(),
+            _ => 1,
+        }
+    }
+
     /// Its name on the command line and in files.
     pub fn name(self) -> &'static str {
         Self::NAMES
