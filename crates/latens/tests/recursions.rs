@@ -394,3 +394,34 @@ fn divergence_names_step_time_and_state() {
     );
     assert!(error.contains("x = ") && error.contains("t = "), "{error}");
 }
+
+/// A user's story without networks: stiffness and damping of an oscillator from its noisy
+/// position alone, by every solver.
+#[test]
+fn unknown_constants_are_found_under_noise() {
+    let model = model(
+        "method = \"rk4\"\n[inputs]\nu = {}\n[states.x]\nderivative = \"v\"\nstart = 1\n\
+         [states.v]\nderivative = \"(u - k*x - c*v)/2\"\nstart = 0\n[measurements]\nx = \"x\"\n\
+         [unknowns]\nk = { guess = 5, scale = 3, positive = true }\n\
+         c = { guess = 0.5, scale = 0.5, positive = true }\n\
+         [truth]\nk = 8\nc = 0.3\n[simulation]\nsteps = 400\ninputs = { u = \"sin(2*t)\" }\n",
+    );
+    let simulation = latens::simulate::Simulation {
+        noise: vec![Some(latens::simulate::NoiseLevel::OfRange(0.01))],
+        seed: 1,
+        ..Default::default()
+    };
+    let record = latens::simulate::simulate(&model, &simulation).unwrap();
+    for solver in [Solver::Alternating, Solver::Joint, Solver::Batch] {
+        let records = std::slice::from_ref(&record);
+        let fit = fit(&model, records, &Settings::new(solver), &mut Silent).unwrap();
+        let value = |i: usize| model.unknowns[i].value(fit.theta[i]);
+        let (k, c) = (value(0), value(1));
+        assert!(
+            (k - 8.0).abs() < 0.2 && (c - 0.3).abs() < 0.1,
+            "{solver:?}: {k} {c}"
+        );
+        let error = fit.estimates[0].mean().unwrap();
+        assert!(error < 0.02, "{solver:?}: {error}");
+    }
+}

@@ -82,7 +82,12 @@ fn walk(
         start: Level::Relative(1.0),
         ..settings.clone()
     };
-    let noise = loose.noise(model, nominal, dt);
+    // rows of unknown shape walk; where only constants are unknown, their rows do
+    let rows = match model.system.network_rows() {
+        [] => model.system.unknown_rows(),
+        rows => rows,
+    };
+    let noise = loose.noise_with(model, nominal, dt, rows);
     let mut likelihood = 0.0;
     let smoothed = records
         .iter()

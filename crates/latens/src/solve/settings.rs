@@ -71,7 +71,7 @@ pub struct Settings {
     pub streams: usize,
     /// Q_x of known rows; relative to scale·√(Δt/τ), τ the time in which the data move by their scale.
     pub known: Level,
-    /// Q_x of rows that call a network, likewise.
+    /// Q_x of rows that depend on θ, likewise.
     pub hidden: Level,
     /// R_y; relative to the noise found in the channel.
     pub measurement: Level,
@@ -232,6 +232,17 @@ impl Settings {
 
     /// Q_x, R_y and P_x0 for a model whose quantities have these sizes; `dt` is the sample time.
     pub fn noise(&self, model: &Model, nominal: &Nominal, dt: f64) -> Noise {
+        self.noise_with(model, nominal, dt, model.system.unknown_rows())
+    }
+
+    /// The same with the `hidden` level on rows of the caller's choice.
+    pub(super) fn noise_with(
+        &self,
+        model: &Model,
+        nominal: &Nominal,
+        dt: f64,
+        rows: &[usize],
+    ) -> Noise {
         let system = &model.system;
         let per_sample = (dt / nominal.time_constant).sqrt();
         let variance = |level: Level, unit: f64| match level {
@@ -242,8 +253,11 @@ impl Settings {
         Noise {
             process: (0..system.states())
                 .map(|i| {
-                    let hidden = system.network_rows().contains(&i);
-                    let level = if hidden { self.hidden } else { self.known };
+                    let level = if rows.contains(&i) {
+                        self.hidden
+                    } else {
+                        self.known
+                    };
                     let own = self.process_of.get(state(i)).copied();
                     own.unwrap_or(variance(level, nominal.scale[i] * per_sample))
                 })
