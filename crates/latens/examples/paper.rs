@@ -1,6 +1,6 @@
 //! The paper's method on its synthetic systems: four variants, several seeds, one table.
 //!
-//! `cargo run --release -p latens --example paper -- [--seeds 5] [--epochs 20] [system …]`
+//! `cargo run --release -p latens --example paper -- [--seeds 5] [--epochs N] [system …]`
 //!
 //! Prints one line a run (free-run mean nRMSE over all states, hidden start unknown) and the
 //! table of `docs/paper.md` at the end; runs go side by side on all cores.
@@ -13,7 +13,7 @@ use latens::simulate::{Simulation, simulate};
 use latens::solve::{Settings, Silent, Solver, fit};
 use latens::{Model, systems};
 
-/// Letter in the table, name, settings.
+/// The columns of the table: name and settings.
 fn variants() -> Vec<(&'static str, Settings)> {
     vec![
         (
@@ -66,6 +66,10 @@ fn main() {
         })
         .filter(|(_, model)| model.truth.is_some())
         .collect();
+    if models.is_empty() || seeds == 0 {
+        println!("nothing to run: name embedded systems that have a truth, and at least one seed");
+        return;
+    }
     let mut jobs = Vec::new();
     for (m, _) in models.iter().enumerate() {
         for (v, (_, settings)) in variants().into_iter().enumerate() {

@@ -21,14 +21,14 @@
 //! # Ok::<(), latens::Error>(())
 //! ```
 //!
-//! The way of the data, each module using only those before it:
+//! The way of the data:
 //!
 //! - [`model`]: model files, equations, exact derivatives, networks; [`systems`]: the embedded ones
 //! - [`record`]: CSV and MATLAB files, columns matched by name, missing values
 //! - [`step`]: one-step maps with their derivatives; [`simulate`]: records from the truth
 //! - [`objective`]: the one cost; [`linalg`]: the matrices of this problem
 //! - [`estimate`]: filter and smoother of the states
-//! - [`solve`]: the solvers; [`fit`]: what they return; [`score`]: how good it is
+//! - [`score`]: free runs and their errors; [`solve`]: the solvers; [`mod@fit`]: what they return
 //!
 //! The library neither prints nor exits: it returns [`Error`]s that say what to do, and reports
 //! progress to an [`solve::Observer`].

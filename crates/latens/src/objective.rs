@@ -37,7 +37,7 @@ pub struct Cost {
     pub drift: f64,
     /// Prior of the first state.
     pub start: f64,
-    /// Prior of θ.
+    /// Prior of θ; its mean is where a recursion starts, and zero for batch.
     pub prior: f64,
 }
 

@@ -54,6 +54,27 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
             "nothing drives the input `{input}`; add {input} = \"…\" to [simulation.inputs]"
         )));
     }
+    let lengths = [
+        (simulation.noise.len(), model.measurements.len()),
+        (
+            simulation.process_noise.as_ref().map_or(0, Vec::len),
+            model.states.len(),
+        ),
+    ];
+    if lengths
+        .iter()
+        .any(|&(given, own)| given != 0 && given != own)
+        || simulation
+            .start
+            .iter()
+            .any(|&(i, _)| i >= model.states.len())
+    {
+        return Err(Error::Setting(
+            "noise is given for each channel, process noise for each state, a start by the \
+             number of a state"
+                .into(),
+        ));
+    }
     let steps = simulation.steps.or(truth.steps).unwrap_or(1000);
     let held_out = match simulation.held_out {
         None => None,
@@ -129,6 +150,11 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
                 let xi: f64 = StandardNormal.sample(&mut rng);
                 *x += sigma * dt.sqrt() * xi;
             }
+        }
+        if h.iter().chain(&input).any(|v| !v.is_finite()) {
+            return Err(Error::Setting(format!(
+                "a measurement or an input is not a finite number at step {k} (t = {time})"
+            )));
         }
         if let Some(i) = next.iter().position(|x| !x.is_finite()) {
             return Err(Error::Diverged(Divergence {

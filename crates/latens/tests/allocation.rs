@@ -90,6 +90,7 @@ fn steps_do_not_allocate() {
         let text = systems::find(name)
             .unwrap()
             .replace("method = \"euler\"", &method);
+        assert!(text.contains(&method), "{name} names its method");
         for solver in [Solver::Alternating, Solver::Joint] {
             let (short, long) = (
                 allocations(name, &text, solver, 50),

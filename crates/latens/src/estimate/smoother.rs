@@ -27,8 +27,6 @@ pub struct Smoothed {
     /// Standard deviations, likewise.
     pub deviations: Vec<f64>,
     pub cost: Cost,
-    /// Gauss–Newton steps taken.
-    pub iterations: usize,
 }
 
 /// Smooths one record with θ fixed.
@@ -110,39 +108,38 @@ impl Smoother<'_> {
     /// only if the start's was not.
     pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
         let mut scratch = self.stepper.scratch();
-        let (states, cost, taken) = self.minimise(&mut scratch, start, iterations);
+        let (states, cost) = self.minimise(&mut scratch, start, iterations);
         let deviations = self.deviations(&self.forward(&mut scratch, &states, None));
         Smoothed {
             states,
             deviations,
             cost,
-            iterations: taken,
         }
     }
 
-    /// The same without the deviations: states, cost, and the Gauss–Newton steps taken.
+    /// The same without the deviations.
     pub fn minimise(
         &self,
         scratch: &mut Scratch,
         start: Vec<f64>,
         iterations: usize,
-    ) -> (Vec<f64>, Cost, usize) {
+    ) -> (Vec<f64>, Cost) {
         const TOLERANCE: f64 = 1e-6;
         let mut states = start;
         let mut cost = self.cost(scratch, &states);
-        for taken in 0..iterations {
+        for _ in 0..iterations {
             let increments = self.backward(&self.forward(scratch, &states, None));
             let Some((next, next_cost)) = self.search(scratch, &states, &increments, &cost) else {
-                return (states, cost, taken);
+                break;
             };
             let decrease = cost.total() - next_cost.total();
             states = next;
             cost = next_cost;
             if decrease < TOLERANCE * cost.total() {
-                return (states, cost, taken + 1);
+                break;
             }
         }
-        (states, cost, iterations)
+        (states, cost)
     }
 
     /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).

@@ -1,7 +1,8 @@
 //! How large things are: centre and scale of every state, noise of every channel, from the data.
 //!
-//! A measured state has the middle and half the range of its channel. A hidden state has what
-//! the file says, or a rough size from the known equations: what it would take to move a
+//! A measured state has the middle and half the range of its channel (of several, or through an
+//! expression, what it would be if it alone made the channel). A hidden state has what the file
+//! says, or a rough size from the known equations: what it would take to move a
 //! measured state as fast as the record ever does, rate of x_i divided by |∂f_i/∂x_j|. The smoother
 //! replaces that guess by the trajectory itself ([`refine`]).
 
@@ -84,62 +85,70 @@ pub fn nominal(model: &Model, records: &[Record], theta: &[f64]) -> Nominal {
         time_constant: f64::INFINITY,
     };
     let mut rate = vec![f64::NAN; n];
-    for (c, state) in system.direct().iter().enumerate() {
-        let (Some(i), Some((center, scale))) = (*state, center_and_scale(channel(records, c)))
-        else {
+    let seen = mean_sight(model, records, &nominal);
+    for (c, direct) in system.direct().iter().enumerate() {
+        let Some((center, scale)) = center_and_scale(channel(records, c)) else {
             continue;
         };
-        if model.states[i].scale.is_none() {
-            nominal.center[i] = model.states[i].center.unwrap_or(center);
-            nominal.scale[i] = usable(center, scale);
+        let scale = usable(center, scale);
+        let (typical, fastest) =
+            rates(records, c, nominal.noise[c]).unwrap_or((f64::NAN, f64::NAN));
+        nominal.time_constant = nominal.time_constant.min(scale / typical);
+        for j in (0..n).filter(|&j| seen[c * n + j] > 0.0) {
+            // what x_j would be if it alone made the channel
+            let (own_scale, own_rate) = (scale / seen[c * n + j], fastest / seen[c * n + j]);
+            if *direct == Some(j) {
+                nominal.center[j] = model.states[j].center.unwrap_or(center);
+                nominal.certain[j] = true;
+            }
+            if model.states[j].scale.is_none() {
+                nominal.scale[j] = nominal.scale[j].min(own_scale);
+            }
+            rate[j] = rate[j].min(own_rate);
         }
-        nominal.certain[i] = true;
-        rate[i] = rates(records, c, nominal.noise[c]).1;
     }
-    for c in 0..system.measurements() {
-        if let Some((center, scale)) = center_and_scale(channel(records, c)) {
-            let time = usable(center, scale) / rates(records, c, nominal.noise[c]).0;
-            nominal.time_constant = nominal.time_constant.min(time);
-        }
-    }
-    if !nominal.time_constant.is_finite() {
+    if !nominal.time_constant.is_finite() || nominal.time_constant <= 0.0 {
         nominal.time_constant = 1.0;
     }
     guess_hidden(model, records, theta, &mut nominal, &mut rate);
     nominal
 }
 
-/// How fast a channel moves: (root mean square, largest) change per time.
+/// A channel's samples as (time, value), those not taken left out.
+fn measured(record: &Record, c: usize) -> Vec<(f64, f64)> {
+    let all = (0..record.len()).map(|k| (record.time[k], record.output(k)[c]));
+    all.filter(|(_, y)| y.is_finite()).collect()
+}
+
+/// How fast a channel moves: (root mean square, largest) change per time; `None` where fewer
+/// than two samples were taken.
 ///
 /// Between neighbouring samples noise of deviation σ alone makes changes of 2σ² in the mean
 /// square. The distance is doubled until the signal's own change stands out from that.
-fn rates(records: &[Record], c: usize, noise: f64) -> (f64, f64) {
-    let longest = records.iter().map(Record::len).max().unwrap_or(0);
+fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
+    let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
+    let longest = samples.iter().map(Vec::len).max().unwrap_or(0);
     let mut lag = 1;
-    loop {
+    while lag < longest {
         let (mut square, mut largest, mut duration, mut count) = (0.0, 0.0, 0.0, 0.0);
-        for record in records {
-            for k in lag..record.len() {
-                let change = record.output(k)[c] - record.output(k - lag)[c];
-                if change.is_finite() {
-                    square += change * change;
-                    largest = f64::max(largest, change.abs());
-                    duration += record.time[k] - record.time[k - lag];
-                    count += 1.0;
-                }
+        for samples in &samples {
+            for (from, to) in samples.iter().zip(samples.iter().skip(lag)) {
+                let change = to.1 - from.1;
+                square += change * change;
+                largest = f64::max(largest, change.abs());
+                duration += to.0 - from.0;
+                count += 1.0;
             }
         }
-        let (mean_square, duration) = (
-            square / f64::max(count, 1.0),
-            duration / f64::max(count, 1.0),
-        );
+        let (mean_square, duration) = (square / count, duration / count);
         let by_noise = 2.0 * noise * noise;
         if mean_square > 4.0 * by_noise || 4 * lag > longest {
             let own = (mean_square - by_noise).max(0.25 * mean_square);
-            return (own.sqrt() / duration, largest / duration);
+            return Some((own.sqrt() / duration, largest / duration));
         }
         lag *= 2;
     }
+    None
 }
 
 /// Scales of hidden states from the rows that they drive, one link of the chain after another.
@@ -180,17 +189,42 @@ fn guess_hidden(
     }
 }
 
+/// Root mean square of each ∂h_c/∂x_j along the records, hidden states at their centres.
+fn mean_sight(model: &Model, records: &[Record], nominal: &Nominal) -> Vec<f64> {
+    let system = &model.system;
+    let (n, c) = (system.states(), system.measurements());
+    let (mut ws, mut h) = (system.workspace(), vec![0.0; c]);
+    let theta = vec![0.0; system.parameters()];
+    mean_square(model, records, &theta, nominal, c * n, |at, h_x| {
+        system.linearise_measurement(&mut ws, at, &mut h, h_x);
+    })
+}
+
 /// Root mean square of each ∂f_i/∂x_j along the records, hidden states at their centres.
 fn mean_slopes(model: &Model, records: &[Record], theta: &[f64], nominal: &Nominal) -> Vec<f64> {
     let system = &model.system;
     let n = system.states();
-    let mut ws = system.workspace();
-    let (mut f, mut f_x, mut sum) = (vec![0.0; n], vec![0.0; n * n], vec![0.0; n * n]);
+    let (mut ws, mut f) = (system.workspace(), vec![0.0; n]);
+    mean_square(model, records, theta, nominal, n * n, |at, f_x| {
+        system.linearise(&mut ws, at, &mut f, f_x);
+    })
+}
+
+/// Root mean square of a matrix at some points of the records, entry by entry.
+fn mean_square(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    nominal: &Nominal,
+    size: usize,
+    mut evaluate: impl FnMut(Point, &mut [f64]),
+) -> Vec<f64> {
+    let (mut matrix, mut sum) = (vec![0.0; size], vec![0.0; size]);
     let mut count = 0;
     for record in records {
         for k in (0..record.len()).step_by(record.len().div_ceil(POINTS).max(1)) {
             let mut state = nominal.center.clone();
-            for (y, direct) in record.output(k).iter().zip(system.direct()) {
+            for (y, direct) in record.output(k).iter().zip(model.system.direct()) {
                 if let (Some(i), true) = (direct, y.is_finite()) {
                     state[*i] = *y;
                 }
@@ -201,9 +235,9 @@ fn mean_slopes(model: &Model, records: &[Record], theta: &[f64], nominal: &Nomin
                 input: record.input(k),
                 theta,
             };
-            system.linearise(&mut ws, at, &mut f, &mut f_x);
-            if f_x.iter().all(|v| v.is_finite()) {
-                sum.iter_mut().zip(&f_x).for_each(|(s, v)| *s += v * v);
+            evaluate(at, &mut matrix);
+            if matrix.iter().all(|v| v.is_finite()) {
+                sum.iter_mut().zip(&matrix).for_each(|(s, v)| *s += v * v);
                 count += 1;
             }
         }
@@ -225,12 +259,9 @@ fn range(records: &[Record], c: usize) -> f64 {
 fn noise(records: &[Record], c: usize) -> f64 {
     let mut differences = Vec::new();
     for record in records {
-        let y = |k: usize| record.output(k)[c];
-        for k in 4..record.len() {
-            let d = y(k) - 4.0 * y(k - 1) + 6.0 * y(k - 2) - 4.0 * y(k - 3) + y(k - 4);
-            if d.is_finite() {
-                differences.push(d.abs());
-            }
+        for w in measured(record, c).windows(5) {
+            let d = w[0].1 - 4.0 * w[1].1 + 6.0 * w[2].1 - 4.0 * w[3].1 + w[4].1;
+            differences.push(d.abs());
         }
     }
     let floor = NOISE_FLOOR * range(records, c);
@@ -247,15 +278,15 @@ fn noise(records: &[Record], c: usize) -> f64 {
 pub fn refine(model: &Model, nominal: &mut Nominal, smoothed: &[Smoothed]) {
     let n = model.states.len();
     for i in 0..n {
-        if nominal.certain[i] {
-            continue;
-        }
         let values = smoothed
             .iter()
             .flat_map(|s| s.states.iter().skip(i).step_by(n).copied());
-        if let Some((center, scale)) = center_and_scale(values) {
+        let shown = model.system.direct().contains(&Some(i));
+        if let (Some((center, scale)), false) = (center_and_scale(values), shown) {
             nominal.center[i] = model.states[i].center.unwrap_or(center);
-            nominal.scale[i] = usable(center, scale);
+            if !nominal.certain[i] {
+                nominal.scale[i] = usable(center, scale);
+            }
         }
     }
 }
@@ -265,6 +296,37 @@ mod tests {
     use super::*;
     use crate::simulate::{NoiseLevel, Simulation, simulate};
     use crate::systems;
+
+    /// A channel measured at every tenth sample has the noise and the pace of the whole one, and a
+    /// state seen through `1000*x` its own scale.
+    #[test]
+    fn sparse_and_scaled_channels_are_understood() {
+        let text = systems::find("harmonic-oscillator").unwrap();
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(0.01))],
+            seed: 3,
+            ..Simulation::default()
+        };
+        let look = |text: &str, every: usize| {
+            let model = Model::from_text("ho", text).unwrap();
+            let mut record = simulate(&model, &simulation).unwrap();
+            for k in 0..record.len() {
+                if !k.is_multiple_of(every) {
+                    record.outputs[k] = f64::NAN;
+                }
+            }
+            nominal(&model, &[record], &vec![0.0; model.system.parameters()])
+        };
+        let whole = look(text, 1);
+        let sparse = look(text, 10);
+        assert!((sparse.noise[0] / whole.noise[0] - 1.0).abs() < 0.2);
+        assert!((sparse.time_constant / whole.time_constant - 1.0).abs() < 0.2);
+        assert!((sparse.scale[1] / whole.scale[1] - 1.0).abs() < 0.9);
+        let scaled = look(&text.replace("z = \"z\"", "z = \"1000*z\""), 1);
+        for i in 0..2 {
+            assert!((scaled.scale[i] / whole.scale[i] - 1.0).abs() < 0.2, "{i}");
+        }
+    }
 
     #[test]
     fn noise_is_found_and_none_is_not_invented() {

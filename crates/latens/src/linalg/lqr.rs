@@ -46,12 +46,38 @@ pub fn gain(a: &[f64], b: &[f64], q: &[f64], r: &[f64], n: usize) -> Result<Vec<
         }
     }
     solve(&mut normal, &mut right, n).map_err(|_| "the regulator does not exist".to_string())?;
+    check(a, &control, q, &right, n)?;
     let mut k = vec![0.0; m * n];
     multiply(&transpose(b, n, m), &right, &mut k, n, n);
     for (row, r) in k.chunks_exact_mut(n).zip(r) {
         row.iter_mut().for_each(|v| *v /= r);
     }
     Ok(k)
+}
+
+/// P must be symmetric and solve the Riccati equation: where an unstable mode cannot be reached,
+/// what comes out does neither.
+fn check(a: &[f64], control: &[f64], q: &[f64], p: &[f64], n: usize) -> Result<(), String> {
+    let (mut pa, mut pc, mut pcp) = (vec![0.0; n * n], vec![0.0; n * n], vec![0.0; n * n]);
+    multiply(p, a, &mut pa, n, n);
+    multiply(p, control, &mut pc, n, n);
+    multiply(&pc, p, &mut pcp, n, n);
+    let size = pa
+        .iter()
+        .chain(&pcp)
+        .chain(q)
+        .fold(0.0, |m: f64, v| m.max(v.abs()));
+    for i in 0..n {
+        for j in 0..n {
+            let weight = if i == j { q[i] } else { 0.0 };
+            let residual = pa[i * n + j] + pa[j * n + i] - pcp[i * n + j] + weight;
+            let skew = p[i * n + j] - p[j * n + i];
+            if residual.abs() > 1e-6 * size || skew.abs() * size.max(1.0) > 1e-6 * size {
+                return Err("an unstable mode cannot be reached by the regulator's inputs".into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Z ← sign(Z).
@@ -98,10 +124,20 @@ mod tests {
 
     #[test]
     fn an_uncontrollable_unstable_mode_is_an_error() {
-        assert!(
-            gain(&[1.0, 0.0, 0.0, -1.0], &[0.0, 1.0], &[0.0, 1.0], &[1.0], 2).is_err()
-                || gain(&[0.0], &[0.0], &[1.0], &[1.0], 1).is_err()
-        );
+        // A = R diag(1, −1) Rᵀ with B along the stable mode
+        for angle in [0.0_f64, 0.3, 0.7, 1.1] {
+            let (sin, cos) = angle.sin_cos();
+            let a = [
+                cos * cos - sin * sin,
+                2.0 * sin * cos,
+                2.0 * sin * cos,
+                sin * sin - cos * cos,
+            ];
+            assert!(
+                gain(&a, &[-sin, cos], &[1.0, 1.0], &[1.0], 2).is_err(),
+                "{angle}"
+            );
+        }
         assert!(gain(&[0.0], &[0.0], &[1.0], &[1.0], 1).is_err());
         assert!(gain(&[1.0], &[1.0], &[1.0], &[0.0], 1).is_err());
     }

@@ -107,7 +107,46 @@ pub fn packed_inverse(factor: &Llt<f64>, n: usize) -> Vec<f64> {
         .collect()
 }
 
-/// log det(L Lᵀ).
-pub fn log_determinant(factor: &Llt<f64>, n: usize) -> f64 {
-    (0..n).map(|i| 2.0 * factor.L()[(i, i)].ln()).sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::small;
+
+    /// Blocks, a partial block and two parts added give the same normal equations as plain sums.
+    #[test]
+    fn blocks_sum_to_the_plain_normal_equations() {
+        let n = 7;
+        let row = |k: usize| -> Vec<f64> { (0..n).map(|i| ((k * n + i) as f64).sin()).collect() };
+        let residual = |k: usize| (k as f64).cos();
+        let (mut first, mut second) = (NormalEquations::new(n), NormalEquations::new(n));
+        let (mut a, mut b) = (vec![0.0; n * n], vec![0.0; n]);
+        for k in 0..2 * BLOCK + 9 {
+            let part = if k < 300 { &mut first } else { &mut second };
+            part.push(&row(k), residual(k));
+            for i in 0..n {
+                b[i] += row(k)[i] * residual(k);
+                for j in 0..n {
+                    a[i * n + j] += row(k)[i] * row(k)[j];
+                }
+            }
+        }
+        first.flush();
+        second.flush();
+        first.add(&second);
+        for i in 0..n {
+            a[i * n + i] += 0.5;
+        }
+        let factor = first.factor(&[0.5; 7]).unwrap();
+        let (x, inverse) = (solve(&factor, &first.b), packed_inverse(&factor, n));
+        let mut expected = small::identity(n);
+        small::solve(&mut a.clone(), &mut b, n).unwrap();
+        small::solve(&mut a, &mut expected, n).unwrap();
+        for i in 0..n {
+            assert!((x[i] - b[i]).abs() < 1e-12);
+            for j in 0..=i {
+                assert!((inverse[i * (i + 1) / 2 + j] - expected[i * n + j]).abs() < 1e-12);
+            }
+        }
+        assert!(first.factor(&[-1e6; 7]).is_none());
+    }
 }

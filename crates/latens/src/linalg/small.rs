@@ -14,16 +14,6 @@ pub fn multiply(a: &[f64], b: &[f64], out: &mut [f64], k: usize, m: usize) {
     }
 }
 
-/// out = A Bᵀ, with A n×k and B m×k.
-pub fn multiply_transposed(a: &[f64], b: &[f64], out: &mut [f64], k: usize) {
-    let m = b.len() / k;
-    for (row, out) in a.chunks_exact(k).zip(out.chunks_exact_mut(m)) {
-        for (o, b) in out.iter_mut().zip(b.chunks_exact(k)) {
-            *o = dot(row, b);
-        }
-    }
-}
-
 /// P ← F P Fᵀ for n×n matrices; symmetric by construction. `scratch` holds n².
 pub fn sandwich(f: &[f64], p: &mut [f64], scratch: &mut [f64], n: usize) {
     multiply(f, p, scratch, n, n);
@@ -100,6 +90,24 @@ pub fn solve(a: &mut [f64], b: &mut [f64], n: usize) -> Result<(), usize> {
                 value -= a[i * n + k] * b[k * m + j];
             }
             b[i * m + j] = value / a[i * n + i];
+        }
+    }
+    Ok(())
+}
+
+/// L in the lower triangle of A = L Lᵀ; `Err` with the first pivot that is not positive.
+pub fn cholesky(a: &mut [f64], n: usize) -> Result<(), usize> {
+    for j in 0..n {
+        for i in j..n {
+            let sum: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
+            let rest = a[i * n + j] - sum;
+            if i > j {
+                a[i * n + j] = rest / a[j * n + j];
+            } else if rest > 0.0 {
+                a[j * n + j] = rest.sqrt();
+            } else {
+                return Err(j);
+            }
         }
     }
     Ok(())

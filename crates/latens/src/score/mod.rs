@@ -143,7 +143,7 @@ pub fn exact_trajectory(
         } else {
             AT_THE_END
         };
-        let (next, ..) = smoother.minimise(&mut scratch, states.clone(), iterations);
+        let (next, _) = smoother.minimise(&mut scratch, states.clone(), iterations);
         if next.iter().all(|x| x.is_finite()) {
             states = next;
         }

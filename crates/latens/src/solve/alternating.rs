@@ -22,11 +22,11 @@
 //! about θ as x̂ is known.
 //!
 //! Streams: the record is cut into segments that advance side by side; all rows of a tick are
-//! linearised at one θ and then taken in turn, which equals one update with all of them stacked.
+//! linearised at one θ and update it together. Q_θ is added once a tick, whatever the streams.
 
 use super::epoch::{Epoch, Segment, Sweep};
 use crate::Error;
-use crate::linalg::small::dot;
+use crate::linalg::small::{cholesky, dot};
 
 /// What the θ step does with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,80 +35,164 @@ pub enum Form {
     AsPrinted,
 }
 
+/// The rows of F_θ of one tick, over all streams.
+struct Rows {
+    gradients: Vec<f64>,
+    /// x̂ − f_i, the variance of its noise, and the stream it comes from.
+    residuals: Vec<(f64, f64, usize)>,
+    /// P_θ F_θᵀ, row by row; for the printed form only.
+    products: Vec<f64>,
+}
+
 /// One pass over all segments, side by side.
 pub fn sweep(epoch: &mut Epoch, segments: &[Segment], form: Form) -> Result<(), Error> {
     let parameters = epoch.theta.len();
     let rows = epoch.stepper.rows().to_vec();
     let mut streams: Vec<Sweep> = segments.iter().map(|s| Sweep::new(epoch, s)).collect();
-    // F_θ, residual and noise of all rows of a tick
-    let mut gradients = vec![0.0; streams.len() * rows.len() * parameters];
-    let mut residuals = vec![(0.0, 0.0); streams.len() * rows.len()];
-    let (mut linearised_at, mut g) = (epoch.theta.clone(), vec![0.0; parameters]);
-    let mut difference = vec![0.0; parameters];
+    let most = streams.len() * rows.len();
+    let mut taken = Rows {
+        gradients: vec![0.0; most * parameters],
+        residuals: Vec::with_capacity(most),
+        products: vec![
+            0.0;
+            if form == Form::AsPrinted {
+                most * parameters
+            } else {
+                0
+            }
+        ],
+    };
+    let mut small = vec![0.0; 3 * most * most];
+    let mut before = epoch.theta.clone();
+    let (mut g, mut difference) = (vec![0.0; parameters], vec![0.0; parameters]);
     let ticks = segments.iter().map(|s| s.samples.len()).max().unwrap_or(0);
     for tick in 1..ticks {
-        let mut count = 0;
-        for stream in &mut streams {
+        taken.residuals.clear();
+        for (number, stream) in streams.iter_mut().enumerate() {
             if tick >= stream.segment.samples.len() {
                 continue;
             }
             stream.advance(epoch, tick, true)?;
             stream.correct(epoch, tick)?;
             let n = stream.filter.mean.len();
-            let row_gradients = stream.step.f_theta.chunks_exact(parameters);
-            for (&row, gradient) in rows.iter().zip(row_gradients) {
-                let q = epoch.noise.process[row] * epoch.settings.parameter_noise.powi(2);
-                let own = stream.filter.covariance[row * n + row];
-                let counted = if epoch.settings.count_state_uncertainty {
-                    own
-                } else {
-                    0.0
-                };
-                gradients[count * parameters..(count + 1) * parameters].copy_from_slice(gradient);
-                residuals[count] = (stream.filter.mean[row] - stream.step.next[row], q + counted);
-                count += 1;
-            }
-        }
-        linearised_at.copy_from_slice(&epoch.theta);
-        for (gradient, &(residual, q)) in gradients
-            .chunks_exact(parameters)
-            .zip(&residuals)
-            .take(count)
-        {
-            epoch.covariance.apply(gradient, &mut g);
-            let spread = dot(gradient, &g);
-            let s = q + spread;
-            if !(spread >= 0.0 && s > 0.0 && s.is_finite()) {
-                return Err(epoch.indefinite(&streams[0], tick, spread));
-            }
-            for (d, (a, b)) in difference
-                .iter_mut()
-                .zip(epoch.theta.iter().zip(&linearised_at))
-            {
-                *d = a - b;
-            }
-            // what the rows before this one have already explained
-            let residual = residual - dot(gradient, &difference);
-            let (weight, factor) = match form {
-                Form::Corrected => (1.0 / s, residual / s),
-                // P_θ⁻ f = g − g s (fᵀg)
-                Form::AsPrinted => (s, residual * (1.0 - s * spread)),
-            };
-            for (t, g) in epoch.theta.iter_mut().zip(&g) {
-                *t += factor * g;
-            }
-            epoch.covariance.downdate(&g, weight);
-        }
-        if epoch.drift > 0.0 {
-            epoch.covariance.inflate(epoch.drift);
-            let moved = epoch
-                .theta
+            for (&row, gradient) in rows
                 .iter()
-                .zip(&linearised_at)
-                .map(|(a, b)| (a - b) * (a - b));
-            epoch.cost.drift += 0.5 * moved.sum::<f64>() / epoch.drift;
+                .zip(stream.step.f_theta.chunks_exact(parameters))
+            {
+                let mut q = epoch.noise.process[row] * epoch.settings.parameter_noise.powi(2);
+                if epoch.settings.count_state_uncertainty {
+                    q += stream.filter.covariance[row * n + row];
+                }
+                let at = taken.residuals.len() * parameters;
+                taken.gradients[at..at + parameters].copy_from_slice(gradient);
+                let residual = stream.filter.mean[row] - stream.step.next[row];
+                taken.residuals.push((residual, q, number));
+            }
         }
-        epoch.tick(tick, ticks, &streams[0])?;
+        before.copy_from_slice(&epoch.theta);
+        let outcome = match form {
+            Form::Corrected => corrected(epoch, &taken, &before, &mut g, &mut difference),
+            Form::AsPrinted => printed(epoch, &mut taken, &mut small, &mut g),
+        };
+        if let Err((stream, spread)) = outcome {
+            return Err(epoch.indefinite(&streams[stream], tick, spread));
+        }
+        epoch.drift(&before);
+        epoch.tick(tick, &streams[0], (tick, ticks))?;
+    }
+    Ok(())
+}
+
+/// The rows one after another, each with what those before it have left to explain: with a
+/// diagonal Q that is the update with all of them stacked. `Err`: (stream, F_θ P_θ F_θᵀ) of a row
+/// at which P_θ is no covariance any more.
+fn corrected(
+    epoch: &mut Epoch,
+    rows: &Rows,
+    linearised_at: &[f64],
+    g: &mut [f64],
+    difference: &mut [f64],
+) -> Result<(), (usize, f64)> {
+    let gradients = rows.gradients.chunks_exact(epoch.theta.len());
+    for (gradient, &(residual, q, stream)) in gradients.zip(&rows.residuals) {
+        epoch.covariance.apply(gradient, g);
+        let spread = dot(gradient, g);
+        let s = q + spread;
+        if !(spread >= 0.0 && s > 0.0 && s.is_finite()) {
+            return Err((stream, spread));
+        }
+        for (d, (a, b)) in difference
+            .iter_mut()
+            .zip(epoch.theta.iter().zip(linearised_at))
+        {
+            *d = a - b;
+        }
+        let factor = (residual - dot(gradient, difference)) / s;
+        for (t, g) in epoch.theta.iter_mut().zip(g.iter()) {
+            *t += factor * g;
+        }
+        epoch.covariance.downdate(g, 1.0 / s);
+    }
+    Ok(())
+}
+
+/// All rows at once, as in print: with G = P_θ F_θᵀ, M = F_θ G and S = Q + M,
+/// θ ← θ + G (r − S M r) and P_θ ← P_θ − G S Gᵀ, the latter by the columns of G L, S = L Lᵀ.
+fn printed(
+    epoch: &mut Epoch,
+    rows: &mut Rows,
+    small: &mut [f64],
+    column: &mut [f64],
+) -> Result<(), (usize, f64)> {
+    let (p, count) = (epoch.theta.len(), rows.residuals.len());
+    let gradient = |r: usize| r * p..(r + 1) * p;
+    for r in 0..count {
+        epoch.covariance.apply(
+            &rows.gradients[gradient(r)],
+            &mut rows.products[gradient(r)],
+        );
+    }
+    let (m, rest) = small.split_at_mut(count * count);
+    let (s, rest) = rest.split_at_mut(count * count);
+    let factor = &mut rest[..count];
+    for i in 0..count {
+        for j in 0..count {
+            m[i * count + j] = dot(&rows.gradients[gradient(i)], &rows.products[gradient(j)]);
+        }
+        let (_, q, stream) = rows.residuals[i];
+        let spread = m[i * count + i];
+        if !(spread >= 0.0 && (q + spread).is_finite()) {
+            return Err((stream, spread));
+        }
+    }
+    s.copy_from_slice(m);
+    for i in 0..count {
+        s[i * count + i] += rows.residuals[i].1;
+    }
+    // r − S (M r)
+    let seen = |i: usize| -> f64 {
+        (0..count)
+            .map(|j| m[i * count + j] * rows.residuals[j].0)
+            .sum()
+    };
+    for (i, f) in factor.iter_mut().enumerate() {
+        let back: f64 = (0..count).map(|k| s[i * count + k] * seen(k)).sum();
+        *f = rows.residuals[i].0 - back;
+    }
+    for (r, f) in factor.iter().enumerate() {
+        for (t, g) in epoch.theta.iter_mut().zip(&rows.products[gradient(r)]) {
+            *t += f * g;
+        }
+    }
+    cholesky(s, count).map_err(|i| (rows.residuals[i].2, s[i * count + i]))?;
+    for j in 0..count {
+        column.fill(0.0);
+        for i in j..count {
+            for (c, g) in column.iter_mut().zip(&rows.products[gradient(i)]) {
+                *c += s[i * count + j] * g;
+            }
+        }
+        epoch.covariance.downdate(column, 1.0);
     }
     Ok(())
 }

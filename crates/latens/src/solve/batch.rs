@@ -22,17 +22,19 @@ use rayon::prelude::*;
 use super::prepare::starting_at;
 use super::recursion::{self, Learned};
 use super::settings::{Level, Settings, Solver};
-use super::{EpochReport, Observer, Problem, Progress, smooth_all};
-use crate::Error;
+use super::{EpochReport, Observer, Problem, Progress, free_run_error, smooth_all};
 use crate::estimate::pass::{Forward, Sensitivity};
 use crate::estimate::{Smoothed, Smoother};
 use crate::linalg::PackedCovariance;
 use crate::linalg::normal::{self, NormalEquations};
 use crate::objective::{Cost, Noise};
 use crate::score;
+use crate::{Divergence, Error};
 
 /// Noise of known rows relative to the hidden rows'.
 const KNOWN: f64 = 1e-3;
+/// Stages after which the process noise is not tightened any more: below, it is rounding.
+const TIGHTEST: usize = 12;
 /// Newton steps of a stage at the most.
 const ITERATIONS: usize = 15;
 /// A stage is done when a step lowers the objective by less than this fraction.
@@ -64,8 +66,9 @@ pub(super) fn run(
 ) -> Result<Learned, Error> {
     let (theta, smoothed) = regress(problem, settings, smoothed, theta, observer)?;
     let dt = problem.stepper.dt();
-    let Level::Relative(first) = settings.hidden else {
-        return Err(Error::Setting("batch takes relative process noise".into()));
+    let first = match settings.hidden {
+        Level::Relative(level) => level,
+        Level::Variance(_) => unreachable!("Settings::check refuses it"),
     };
     let mut iterate = Iterate {
         theta,
@@ -75,7 +78,7 @@ pub(super) fn run(
     let mut reports: Vec<EpochReport> = Vec::new();
     let mut noise = problem.noise.clone();
     for stage in 0..settings.epochs {
-        let level = first * 10f64.powi(-(stage as i32));
+        let level = first * 10f64.powi(-(stage.min(TIGHTEST) as i32));
         let staged = Settings {
             hidden: Level::Relative(level),
             known: Level::Relative(level * KNOWN),
@@ -91,7 +94,7 @@ pub(super) fn run(
             epoch: stage + 1,
             cost: iterate.cost,
             consistency: f64::NAN,
-            free_run: free_run_error(problem, &iterate),
+            free_run: free_run_error(problem, &iterate.theta, &iterate.states),
         };
         let go_on = observer.epoch(&report);
         let settled = reports.last().is_some_and(|before| {
@@ -119,6 +122,7 @@ pub(super) fn run(
         theta: iterate.theta,
         covariance,
         smoothed,
+        noise,
         reports,
     })
 }
@@ -132,11 +136,16 @@ fn regress(
     theta: Vec<f64>,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<f64>, Vec<Smoothed>), Error> {
+    let usual = Settings::new(Solver::Alternating);
     let start = Settings {
+        solver: usual.solver,
         epochs: 1,
         keep_best: false,
-        seed: settings.seed,
-        ..Settings::new(Solver::Alternating)
+        known: usual.known,
+        hidden: usual.hidden,
+        parameter_variance: usual.parameter_variance,
+        parameter_drift: usual.parameter_drift,
+        ..settings.clone()
     };
     let noise = start.noise(problem.model, problem.nominal, problem.stepper.dt());
     let first = Problem {
@@ -149,23 +158,19 @@ fn regress(
             self.0.progress(progress)
         }
     }
-    let learned = recursion::run(&first, &start, smoothed, theta, &mut Quiet(observer))?;
-    Ok((learned.theta, learned.smoothed))
-}
-
-/// Mean nRMSE of the measured channels in free runs from the trajectories' starts.
-fn free_run_error(problem: &Problem, iterate: &Iterate) -> f64 {
-    let (stepper, n) = (problem.stepper, problem.nominal.scale.len());
-    let (mut sum, mut count) = (0.0, 0);
-    for (record, states) in problem.records.iter().zip(&iterate.states) {
-        let run = score::free_run(stepper, record, &iterate.theta, &states[..n]);
-        let errors = score::channel_nrmse(stepper, record, &iterate.theta, &run);
-        for error in errors.into_iter().flatten() {
-            sum += error;
-            count += 1;
-        }
+    let walk = smoothed.clone();
+    match recursion::run(
+        &first,
+        &start,
+        smoothed,
+        theta.clone(),
+        &mut Quiet(observer),
+    ) {
+        Ok(learned) => Ok((learned.theta, learned.smoothed)),
+        // a start from random weights is worse, but a start
+        Err(Error::Diverged(_)) => Ok((theta, walk)),
+        Err(error) => Err(error),
     }
-    sum / f64::from(count.max(1))
 }
 
 /// One stage: fixed noise.
@@ -207,6 +212,9 @@ impl<'a> Newton<'a> {
     ) -> Result<(), Error> {
         let mut damping = DAMPING;
         iterate.cost = self.cost(&iterate.theta, &iterate.states);
+        if !iterate.cost.total().is_finite() {
+            return Err(self.lost(iterate, stage));
+        }
         for iteration in 0..ITERATIONS {
             let progress = Progress {
                 epoch: stage + 1,
@@ -229,6 +237,32 @@ impl<'a> Newton<'a> {
         Ok(())
     }
 
+    /// The first state of a trajectory from which the equations leave the finite numbers.
+    fn lost(&self, iterate: &Iterate, stage: usize) -> Error {
+        let (stepper, n) = (self.problem.stepper, self.problem.nominal.scale.len());
+        let mut divergence = Divergence {
+            during: "batch".into(),
+            epoch: Some(stage + 1),
+            step: 0,
+            time: 0.0,
+            quantity: "the objective".into(),
+            value: iterate.cost.total(),
+            advice: "try another --seed, or fewer arguments of the networks".into(),
+        };
+        for (record, states) in self.problem.records.iter().zip(&iterate.states) {
+            let next = score::one_step(stepper, record, &iterate.theta, states);
+            if let Some(at) = next.iter().position(|x| !x.is_finite()) {
+                divergence.during = format!("batch on {}", record.name);
+                divergence.step = at / n;
+                divergence.time = record.time[at / n];
+                divergence.quantity = self.problem.model.states[at % n].name.clone();
+                divergence.value = next[at];
+                break;
+            }
+        }
+        Error::Diverged(divergence)
+    }
+
     /// Forward passes over all records: the normal equations of θ, and what the way back needs.
     fn eliminate(&self, iterate: &Iterate) -> (NormalEquations, Vec<Forward>) {
         let parameters = iterate.theta.len();
@@ -244,15 +278,10 @@ impl<'a> Newton<'a> {
             (equations, pass)
         };
         let records = 0..self.problem.records.len();
-        let mut each: Vec<_> = records.into_par_iter().map(one).collect();
-        let passes_and_more = each.split_off(1);
-        let (mut equations, first) = each.remove(0);
-        let mut passes = vec![first];
-        for (other, pass) in passes_and_more {
-            equations.add(&other);
-            passes.push(pass);
-        }
-        (equations, passes)
+        let (each, passes): (Vec<_>, Vec<_>) = records.into_par_iter().map(one).unzip();
+        let mut sum = NormalEquations::new(parameters);
+        each.iter().for_each(|equations| sum.add(equations));
+        (sum, passes)
     }
 
     /// One damped step; `false` where none lowers the objective.

@@ -1,6 +1,6 @@
 //! What the recursions share: one pass over the record, its segments and its bookkeeping.
 
-use super::settings::Settings;
+use super::settings::{Settings, Solver};
 use super::{Observer, Progress};
 use crate::estimate::StateFilter;
 use crate::linalg::PackedCovariance;
@@ -45,17 +45,36 @@ const LOST: f64 = 1e6;
 const REPORT: usize = 500;
 
 impl Epoch<'_> {
-    /// Reports progress; stops where the observer says so.
-    pub fn tick(&mut self, tick: usize, ticks: usize, at: &Sweep) -> Result<(), Error> {
+    /// P_θ ← P_θ + Q_θ, and the cost of θ's way since `before`.
+    pub fn drift(&mut self, before: &[f64]) {
+        if self.drift > 0.0 {
+            self.covariance.inflate(self.drift);
+            let moved = self
+                .theta
+                .iter()
+                .zip(before)
+                .map(|(a, b)| (a - b) * (a - b));
+            self.cost.drift += 0.5 * moved.sum::<f64>() / self.drift;
+        }
+    }
+
+    /// Checks θ at a tick of a segment and reports progress (done, of); stops where the observer
+    /// says so.
+    pub fn tick(
+        &mut self,
+        tick: usize,
+        at: &Sweep,
+        (done, of): (usize, usize),
+    ) -> Result<(), Error> {
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(at, tick, format!("θ[{i}]"), self.theta[i]));
         }
-        if tick.is_multiple_of(REPORT) {
+        if done.is_multiple_of(REPORT) {
             let progress = Progress {
                 epoch: self.number,
                 epochs: self.settings.epochs,
-                step: tick,
-                steps: ticks,
+                step: done,
+                steps: of,
             };
             if !self.observer.progress(&progress) {
                 return Err(Error::Stopped);
@@ -67,13 +86,21 @@ impl Epoch<'_> {
     fn diverged(&self, at: &Sweep, tick: usize, quantity: String, value: f64) -> Error {
         let step = at.segment.samples.start + tick;
         Error::Diverged(Divergence {
-            during: self.settings.solver.name().into(),
+            during: format!(
+                "{} on {}",
+                self.settings.solver.name(),
+                at.segment.record.name
+            ),
             epoch: Some(self.number),
             step,
-            time: at.segment.record.time[step.min(at.segment.record.len() - 1)],
+            time: at.segment.record.time[step],
             quantity,
             value,
-            advice: "lower --parameter-variance or raise --parameter-noise".into(),
+            advice: match self.settings.solver {
+                Solver::Alternating => "lower --parameter-variance or raise --parameter-noise",
+                _ => "lower --parameter-variance",
+            }
+            .into(),
         })
     }
 
@@ -126,7 +153,7 @@ impl<'r> Sweep<'r> {
         self.check(epoch, tick)
     }
 
-    fn check(&self, epoch: &Epoch, tick: usize) -> Result<(), Error> {
+    pub(super) fn check(&self, epoch: &Epoch, tick: usize) -> Result<(), Error> {
         for (i, x) in self.filter.mean.iter().enumerate() {
             let distance = (x - epoch.noise.start_mean[i]).abs();
             if distance.is_nan() || distance >= LOST * epoch.scale[i] {

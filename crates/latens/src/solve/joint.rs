@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The paper's appendix says that the parameter gain vanishes because F_θᵀHᵀ = 0. That is true
-//! of the first step alone: from the second on P_θx carries what the measured states say about
-//! θ through F_x (a test shows both).
+//! only until as many steps have passed as there are links from θ to a sensor: from then on P_θx
+//! carries what the measured states say about θ through F_x (a test shows both).
 
 use super::epoch::{Epoch, Segment, Sweep};
 use crate::Error;
@@ -24,7 +24,7 @@ pub fn sweep(epoch: &mut Epoch, segments: &[Segment]) -> Result<(), Error> {
         for tick in 1..segment.samples.len() {
             joint.predict(epoch, tick)?;
             joint.correct(epoch, tick)?;
-            epoch.tick(done + tick, total, &joint.sweep)?;
+            epoch.tick(tick, &joint.sweep, (done + tick, total))?;
         }
         done += segment.samples.len();
     }
@@ -69,6 +69,10 @@ impl<'r> Joint<'r> {
             .zip(self.product.chunks_exact_mut(p))
         {
             epoch.covariance.apply(gradient, product);
+            let spread = dot(product, gradient);
+            if spread.is_nan() || spread < 0.0 {
+                return Err(epoch.indefinite(&self.sweep, tick, spread));
+            }
         }
         // F_x P_xθ
         for (i, target) in self.next_cross.chunks_exact_mut(p).enumerate() {
@@ -144,16 +148,9 @@ impl<'r> Joint<'r> {
             }
             epoch.covariance.downdate(&self.g, 1.0 / s);
         }
+        self.sweep.check(epoch, tick)?;
         self.sweep.finish(epoch, tick);
-        if epoch.drift > 0.0 {
-            epoch.covariance.inflate(epoch.drift);
-            let moved = epoch
-                .theta
-                .iter()
-                .zip(&self.before)
-                .map(|(a, b)| (a - b) * (a - b));
-            epoch.cost.drift += 0.5 * moved.sum::<f64>() / epoch.drift;
-        }
+        epoch.drift(&self.before);
         Ok(())
     }
 }

@@ -51,7 +51,8 @@ pub struct EpochReport {
     pub free_run: f64,
 }
 
-/// Watches a fit; `false` stops it.
+/// Watches a fit. `false` stops it: at once from `progress`, with [`Error::Stopped`]; with what was
+/// learned so far from `epoch`.
 pub trait Observer {
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
@@ -99,6 +100,7 @@ pub fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     settings.check(model)?;
+    check_records(model, records)?;
     let dt = sample_time(records)?;
     let mut model = model.clone();
     let (nominal, first) = prepare(&mut model, records, settings, dt);
@@ -133,10 +135,28 @@ pub fn fit(
         reports: learned.reports,
         estimates,
         dt,
-        noise,
+        noise: learned.noise,
         nominal,
         model,
     })
+}
+
+/// Records that do not fit the model.
+fn check_records(model: &Model, records: &[Record]) -> Result<(), Error> {
+    let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
+    for record in records {
+        let sizes = record.inputs.len() == record.len() * d_u
+            && record.outputs.len() == record.len() * d_y
+            && (record.d_u, record.d_y) == (d_u, d_y);
+        if !sizes || record.inputs.iter().any(|u| !u.is_finite()) {
+            return Err(Error::Setting(format!(
+                "{} does not hold {d_u} input(s) and {d_y} measurement(s) for each of its {} samples",
+                record.name,
+                record.len()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The sample time that all records share.
@@ -192,22 +212,29 @@ fn smooth_all(
     each.collect()
 }
 
-/// Mean nRMSE of the measured channels in free runs of all records.
+/// Mean nRMSE of the measured channels in free runs from the best starts under exact physics.
 fn measured_error(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> f64 {
     let (stepper, open) = (problem.stepper, problem.open_start());
-    let (mut sum, mut count) = (0.0, 0);
-    for (record, s) in problem.records.iter().zip(smoothed) {
+    let exact = |(record, s): (&Record, &Smoothed)| {
         let noise = starting_at(stepper, record, &open);
-        let exact = score::exact_trajectory(stepper, record, theta, &noise, s);
-        let n = noise.process.len();
-        let run = score::free_run(stepper, record, theta, &exact[..n]);
-        for error in score::channel_nrmse(stepper, record, theta, &run)
-            .into_iter()
-            .flatten()
-        {
+        score::exact_trajectory(stepper, record, theta, &noise, s)
+    };
+    let states: Vec<_> = problem.records.iter().zip(smoothed).map(exact).collect();
+    free_run_error(problem, theta, &states)
+}
+
+/// Mean nRMSE of the measured channels in free runs from the starts of trajectories; NaN where
+/// no channel can be scored.
+fn free_run_error(problem: &Problem, theta: &[f64], states: &[Vec<f64>]) -> f64 {
+    let (stepper, n) = (problem.stepper, problem.nominal.scale.len());
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (record, states) in problem.records.iter().zip(states) {
+        let run = score::free_run(stepper, record, theta, &states[..n]);
+        let errors = score::channel_nrmse(stepper, record, theta, &run);
+        for error in errors.into_iter().flatten() {
             sum += error;
-            count += 1;
+            count += 1.0;
         }
     }
-    sum / f64::from(count.max(1))
+    sum / count
 }

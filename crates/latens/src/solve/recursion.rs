@@ -2,12 +2,13 @@
 
 use super::alternating::{self, Form};
 use super::epoch::{Epoch, Segment};
+use super::prepare::starting_at;
 use super::settings::{Level, Settings, Solver};
 use super::{EpochReport, Observer, Problem, joint, measured_error, smooth_all};
 use crate::Error;
 use crate::estimate::Smoothed;
 use crate::linalg::PackedCovariance;
-use crate::objective::{Cost, Noise};
+use crate::objective::{Cost, Noise, trajectory_cost};
 use crate::record::Record;
 
 /// What a solver has learned.
@@ -15,6 +16,8 @@ pub(super) struct Learned {
     pub theta: Vec<f64>,
     pub covariance: PackedCovariance,
     pub smoothed: Vec<Smoothed>,
+    /// Under which they were smoothed.
+    pub noise: Noise,
     pub reports: Vec<EpochReport>,
 }
 
@@ -38,6 +41,7 @@ pub(super) fn run(
             smoothed = smooth_all(problem, &theta, noise, smoothed);
         }
         let segments = cut(records, &smoothed, noise, settings);
+        let theta_before = theta.clone();
         let mut epoch = Epoch {
             model: problem.model,
             stepper: problem.stepper,
@@ -48,7 +52,7 @@ pub(super) fn run(
             covariance,
             drift,
             number,
-            cost: Cost::default(),
+            cost: start_cost(problem, &theta_before, &smoothed),
             consistency: (0.0, 0),
             observer,
         };
@@ -80,7 +84,11 @@ pub(super) fn run(
             consistency: consistency.0 / consistency.1.max(1) as f64,
             free_run,
         };
-        if settings.keep_best && best.as_ref().is_none_or(|(error, ..)| free_run < *error) {
+        if settings.keep_best
+            && best
+                .as_ref()
+                .is_none_or(|(error, ..)| free_run <= *error || error.is_nan())
+        {
             best = Some((free_run, theta.clone(), covariance.clone()));
         }
         let go_on = observer.epoch(&report);
@@ -98,8 +106,28 @@ pub(super) fn run(
         theta,
         covariance,
         smoothed,
+        noise: noise.clone(),
         reports,
     })
+}
+
+/// The terms of the first samples, which no step leads to: the starts and their measurements.
+fn start_cost(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> Cost {
+    let (stepper, n) = (problem.stepper, problem.noise.process.len());
+    let mut cost = Cost::default();
+    for (record, s) in problem.records.iter().zip(smoothed) {
+        let noise = starting_at(stepper, record, problem.noise);
+        let start = &s.states[..n];
+        cost += trajectory_cost(
+            stepper,
+            &mut stepper.scratch(),
+            record,
+            theta,
+            start,
+            &noise,
+        );
+    }
+    cost
 }
 
 /// Cuts the records into as many segments as streams are asked for, each at a smoothed state.
@@ -118,7 +146,7 @@ fn cut<'r>(
         for b in 0..streams {
             let (from, to) = (b * steps / streams, (b + 1) * steps / streams);
             let start_variance = match settings.start {
-                Level::Variance(v) => vec![v; n],
+                Level::Variance(_) => noise.start.clone(),
                 Level::Relative(_) => (from * n..(from + 1) * n)
                     .map(|i| s.deviations[i].powi(2))
                     .collect(),

@@ -75,11 +75,12 @@ pub struct Settings {
     pub hidden: Level,
     /// R_y; relative to the noise found in the channel.
     pub measurement: Level,
-    /// P_x0; relative to the state's scale.
+    /// P_x0; relative to the state's scale. Relative, it is the prior of the smoother, whose own
+    /// deviations then start a pass; as a variance, a pass starts from it.
     pub start: Level,
     /// P_θ0, a variance; weights and scaled unknowns are of order one.
     pub parameter_variance: f64,
-    /// Q_θ per sample, a variance.
+    /// Q_θ per step of all streams together, a variance.
     pub parameter_drift: f64,
     /// Factor on Q_θ after each epoch.
     pub anneal: f64,
@@ -190,6 +191,9 @@ impl Settings {
                 self.solver.name()
             ));
         }
+        if self.solver == Solver::Batch && !matches!(self.hidden, Level::Relative(_)) {
+            return fail("batch takes a relative --hidden-noise: it tightens it in stages".into());
+        }
         if model.system.parameters() == 0 {
             return fail(format!(
                 "{} has nothing to learn; call a network in an equation or add [unknowns]",
@@ -208,10 +212,10 @@ impl Settings {
             .chain(overrides)
             .chain(self.start_of.values());
         if !all.all(|v| *v > 0.0 && v.is_finite())
-            || self.parameter_drift.is_nan()
-            || self.parameter_drift < 0.0
+            || !(0.0..f64::MAX).contains(&self.parameter_drift)
+            || self.anneal > 1.0
         {
-            return fail("variances and noise levels must be positive and finite".into());
+            return fail("variances and noise levels must be positive and finite, the anneal factor at most 1".into());
         }
         let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
         let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();

@@ -199,7 +199,9 @@ impl<'s> Stepper<'s> {
         let n = at.state.len();
         out.next.copy_from_slice(at.state);
         set_identity(&mut out.f_x, n);
-        out.f_theta.fill(0.0);
+        if with_theta {
+            out.f_theta.fill(0.0);
+        }
         for s in 0..self.substeps {
             let time = at.time + s as f64 * dt;
             match self.method {
@@ -273,7 +275,8 @@ impl<'s> Stepper<'s> {
             .chunks_exact(p)
             .zip(self.system.unknown_rows())
         {
-            let row = self.rows.iter().position(|r| r == state).unwrap_or(0);
+            let row = self.rows.iter().position(|r| r == state);
+            let row = row.expect("unknown rows are among the rows that θ reaches");
             scratch.product_theta[row * p..(row + 1) * p].copy_from_slice(source);
         }
     }
@@ -292,8 +295,10 @@ impl<'s> Stepper<'s> {
         axpy(dt, &scratch.slope, &mut sub.next);
         set_identity(&mut sub.f_x, n);
         axpy(dt, &scratch.jacobian, &mut sub.f_x);
-        for (s, g) in sub.f_theta.iter_mut().zip(&scratch.product_theta) {
-            *s = dt * g;
+        if with_theta {
+            for (s, g) in sub.f_theta.iter_mut().zip(&scratch.product_theta) {
+                *s = dt * g;
+            }
         }
     }
 
@@ -335,7 +340,9 @@ impl<'s> Stepper<'s> {
             // product ← f_x dx with dx = I + a Δ dk
             if shift > 0.0 {
                 scratch.k_x.iter_mut().for_each(|v| *v *= shift * dt);
-                scratch.k_theta.iter_mut().for_each(|v| *v *= shift * dt);
+                if with_theta {
+                    scratch.k_theta.iter_mut().for_each(|v| *v *= shift * dt);
+                }
                 for i in 0..n {
                     scratch.k_x[i * n + i] += 1.0;
                 }
