@@ -12,7 +12,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Point;
 use crate::record::Record;
 use crate::step::{Scratch, Stepper};
 
@@ -86,12 +85,7 @@ pub fn trajectory_cost(
     let mut cost = Cost::default();
     let (mut next, mut h) = (vec![0.0; n], vec![0.0; stepper.system().measurements()]);
     for (i, state) in states.chunks_exact(n).enumerate() {
-        let at = Point {
-            time: record.time[i],
-            state,
-            input: record.input(i),
-            theta,
-        };
+        let at = record.point(i, state, theta);
         stepper.system().measure(&mut scratch.system, at, &mut h);
         cost.data += data_term(record.output(i), &h, &noise.measurement);
         if i == 0 {

@@ -183,12 +183,7 @@ impl Smoother<'_> {
     }
 
     pub(super) fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
-        Point {
-            time: self.record.time[i],
-            state,
-            input: self.record.input(i),
-            theta: self.theta,
-        }
+        self.record.point(i, state, self.theta)
     }
 
     pub(super) fn linearise(
@@ -199,12 +194,7 @@ impl Smoother<'_> {
         with_theta: bool,
         out: &mut Linearised,
     ) {
-        let at = Point {
-            time: self.record.time[i],
-            state,
-            input: self.record.input(i),
-            theta: self.theta,
-        };
+        let at = self.record.point(i, state, self.theta);
         self.stepper.linearise(scratch, at, with_theta, out);
     }
 }

@@ -229,12 +229,7 @@ fn mean_square(
                     state[*i] = *y;
                 }
             }
-            let at = Point {
-                time: record.time[k],
-                state: &state,
-                input: record.input(k),
-                theta,
-            };
+            let at = record.point(k, &state, theta);
             evaluate(at, &mut matrix);
             if matrix.iter().all(|v| v.is_finite()) {
                 sum.iter_mut().zip(&matrix).for_each(|(s, v)| *s += v * v);

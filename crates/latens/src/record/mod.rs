@@ -14,6 +14,8 @@ mod mat;
 mod sampling;
 mod table;
 
+use crate::model::Point;
+
 pub use atomic::write_atomic;
 pub use csv::{write as write_csv_to, write_csv};
 pub use error::{Cell, Missing, Place, RecordError};
@@ -68,6 +70,16 @@ impl Record {
     /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
+    }
+
+    /// Sample `k` as a point at which a model is evaluated.
+    pub fn point<'a>(&'a self, k: usize, state: &'a [f64], theta: &'a [f64]) -> Point<'a> {
+        Point {
+            time: self.time[k],
+            state,
+            input: self.input(k),
+            theta,
+        }
     }
 
     /// Inputs at sample `k`.

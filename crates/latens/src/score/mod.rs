@@ -1,7 +1,6 @@
 //! How good a model is: the free run and its errors.
 
 use crate::estimate::{Smoothed, Smoother};
-use crate::model::Point;
 use crate::objective::Noise;
 use crate::record::Record;
 use crate::step::Stepper;
@@ -16,12 +15,7 @@ pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]
     states[..n].copy_from_slice(start);
     for k in 1..record.len() {
         let (done, rest) = states.split_at_mut(k * n);
-        let at = Point {
-            time: record.time[k - 1],
-            state: &done[(k - 1) * n..],
-            input: record.input(k - 1),
-            theta,
-        };
+        let at = record.point(k - 1, &done[(k - 1) * n..], theta);
         stepper.advance(&mut scratch, at, &mut rest[..n]);
         if rest[..n].iter().any(|x| !x.is_finite()) {
             rest[..n].fill(f64::NAN);
@@ -38,12 +32,7 @@ pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64
     let mut scratch = stepper.scratch();
     for k in 1..record.len() {
         let state = &states[(k - 1) * n..k * n];
-        let at = Point {
-            time: record.time[k - 1],
-            state,
-            input: record.input(k - 1),
-            theta,
-        };
+        let at = record.point(k - 1, state, theta);
         stepper.advance(&mut scratch, at, &mut predicted[k * n..(k + 1) * n]);
     }
     predicted
@@ -82,12 +71,7 @@ pub fn outputs(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]
     let mut ws = system.workspace();
     let mut outputs = vec![f64::NAN; record.len() * c];
     for (k, state) in states.chunks_exact(n).enumerate() {
-        let at = Point {
-            time: record.time[k],
-            state,
-            input: record.input(k),
-            theta,
-        };
+        let at = record.point(k, state, theta);
         system.measure(&mut ws, at, &mut outputs[k * c..(k + 1) * c]);
     }
     outputs

@@ -4,7 +4,7 @@ use super::settings::{Settings, Solver};
 use super::{Observer, Progress};
 use crate::estimate::StateFilter;
 use crate::linalg::PackedCovariance;
-use crate::model::{Model, Point};
+use crate::model::Model;
 use crate::objective::{Cost, Noise, data_term, half_square};
 use crate::record::Record;
 use crate::step::{Linearised, Scratch, Stepper};
@@ -139,12 +139,7 @@ impl<'r> Sweep<'r> {
     /// x̂ ← f_o(x̂), P_x ← F_x P_x F_xᵀ + Q_x, with F_θ where asked for.
     pub fn advance(&mut self, epoch: &Epoch, tick: usize, with_theta: bool) -> Result<(), Error> {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick - 1);
-        let at = Point {
-            time: record.time[k],
-            state: &self.filter.mean,
-            input: record.input(k),
-            theta: &epoch.theta,
-        };
+        let at = record.point(k, &self.filter.mean, &epoch.theta);
         epoch
             .stepper
             .linearise(&mut self.scratch, at, with_theta, &mut self.step);
@@ -166,12 +161,7 @@ impl<'r> Sweep<'r> {
     /// h and H at the prediction.
     pub fn measure(&mut self, epoch: &Epoch, tick: usize) {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick);
-        let at = Point {
-            time: record.time[k],
-            state: &self.step.next,
-            input: record.input(k),
-            theta: &epoch.theta,
-        };
+        let at = record.point(k, &self.step.next, &epoch.theta);
         let system = epoch.stepper.system();
         let h = &mut self.predicted_output;
         system.linearise_measurement(&mut self.scratch.system, at, h, &mut self.h_x);
@@ -222,12 +212,7 @@ impl<'r> Sweep<'r> {
     /// Adds this sample's terms of the objective.
     pub fn finish(&mut self, epoch: &mut Epoch, tick: usize) {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick);
-        let at = Point {
-            time: record.time[k],
-            state: &self.filter.mean,
-            input: record.input(k),
-            theta: &epoch.theta,
-        };
+        let at = record.point(k, &self.filter.mean, &epoch.theta);
         epoch
             .stepper
             .system()

@@ -7,8 +7,8 @@ use super::SMOOTHING;
 use super::settings::{Level, Settings};
 use crate::estimate::{Smoothed, Smoother};
 use crate::fit::nominal::{self, Nominal};
+use crate::model::Model;
 use crate::model::network::Scaling;
-use crate::model::{Model, Point};
 use crate::objective::Noise;
 use crate::record::Record;
 use crate::step::Stepper;
@@ -138,12 +138,7 @@ fn scale_networks(
         .collect();
     for (record, s) in records.iter().zip(smoothed) {
         for (k, state) in s.states.chunks_exact(n).enumerate() {
-            let at = Point {
-                time: record.time[k],
-                state,
-                input: record.input(k),
-                theta: &zero,
-            };
+            let at = record.point(k, state, &zero);
             system.visit_arguments(&mut ws, at, |network, values| {
                 for ((low, high), v) in ranges[network].iter_mut().zip(values) {
                     *low = low.min(*v);

@@ -311,7 +311,7 @@ impl<'s> Stepper<'s> {
         with_theta: bool,
         sub: &mut Linearised,
     ) {
-        let (n, p) = (at.state.len(), self.system.parameters());
+        let n = at.state.len();
         sub.next.copy_from_slice(at.state);
         set_identity(&mut sub.f_x, n);
         sub.f_theta.fill(0.0);
@@ -354,19 +354,11 @@ impl<'s> Stepper<'s> {
                     n,
                 );
                 if with_theta {
-                    for (r, &row) in self.rows.iter().enumerate() {
-                        for (s, &column) in self.rows.iter().enumerate() {
-                            let factor = scratch.jacobian[row * n + column];
-                            if factor != 0.0 {
-                                let source = &scratch.k_theta[s * p..(s + 1) * p];
-                                axpy(
-                                    factor,
-                                    source,
-                                    &mut scratch.product_theta[r * p..(r + 1) * p],
-                                );
-                            }
-                        }
-                    }
+                    self.chain(
+                        &scratch.jacobian,
+                        &scratch.k_theta,
+                        &mut scratch.product_theta,
+                    );
                 }
                 std::mem::swap(&mut scratch.k_x, &mut scratch.product_x);
             } else {
@@ -431,6 +423,20 @@ impl<'s> Stepper<'s> {
         }
     }
 
+    /// target ← target + M source, with M the part of a d_x × d_x matrix on the rows of F_θ.
+    fn chain(&self, matrix: &[f64], source: &[f64], target: &mut [f64]) {
+        // a system without parameters has no chunks, whatever their size
+        let (n, p) = (self.system.states(), self.system.parameters().max(1));
+        for (target, &row) in target.chunks_exact_mut(p).zip(&self.rows) {
+            for (source, &column) in source.chunks_exact(p).zip(&self.rows) {
+                let factor = matrix[row * n + column];
+                if factor != 0.0 {
+                    axpy(factor, source, target);
+                }
+            }
+        }
+    }
+
     fn compose(
         &self,
         scratch: &mut Scratch,
@@ -438,25 +444,13 @@ impl<'s> Stepper<'s> {
         with_theta: bool,
         out: &mut Linearised,
     ) {
-        let (n, p) = (out.next.len(), self.system.parameters());
+        let n = out.next.len();
         out.next.copy_from_slice(&sub.next);
         crate::linalg::small::multiply(&sub.f_x, &out.f_x, &mut scratch.product_x, n, n);
         out.f_x.copy_from_slice(&scratch.product_x);
         if with_theta {
             scratch.product_theta.copy_from_slice(&sub.f_theta);
-            for (r, &row) in self.rows.iter().enumerate() {
-                for (s, &column) in self.rows.iter().enumerate() {
-                    let factor = sub.f_x[row * n + column];
-                    if factor != 0.0 {
-                        let source = &out.f_theta[s * p..(s + 1) * p];
-                        axpy(
-                            factor,
-                            source,
-                            &mut scratch.product_theta[r * p..(r + 1) * p],
-                        );
-                    }
-                }
-            }
+            self.chain(&sub.f_x, &out.f_theta, &mut scratch.product_theta);
             out.f_theta.copy_from_slice(&scratch.product_theta);
         }
     }
