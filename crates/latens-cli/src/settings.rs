@@ -68,7 +68,7 @@ pub struct Options {
     streams: Option<u64>,
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
         help_heading = SOLVER,
-          help = help("Keep the epoch whose free run fits the measurements best, not the last", |s| s.keep_best.to_string()))]
+          help = help("Keep the epoch whose free run fits the measurements best, not the last; not batch", |s| s.keep_best.to_string()))]
     keep_best: Option<bool>,
     /// Start from the paper's settings instead of the solver's own; other options still apply
     #[arg(long, help_heading = SOLVER)]
@@ -78,10 +78,10 @@ pub struct Options {
     settings: Option<PathBuf>,
 
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("Process noise of known equations: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale", |s| level(s.known)))]
+          help = help("Process noise of known equations: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch keeps it at a thousandth of the hidden one", |s| level(s.known)))]
     known_noise: Option<f64>,
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("The same for equations that call a network", |s| level(s.hidden)))]
+          help = help("The same for equations that depend on θ; batch starts there and tightens it tenfold a stage", |s| level(s.hidden)))]
     hidden_noise: Option<f64>,
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
           help = help("Measurement noise: standard deviation relative to the noise found in each channel", |s| level(s.measurement)))]
@@ -103,17 +103,17 @@ pub struct Options {
           help = help("Variance P_θ0 of θ before the data", |s| number(s.parameter_variance)))]
     parameter_variance: Option<f64>,
     #[arg(long, value_name = "V", help_heading = PARAMETERS, value_parser = assignments::not_negative,
-          help = help("Variance Q_θ that θ gains per sample; 0 for none", |s| number(s.parameter_drift)))]
+          help = help("Variance Q_θ that θ gains per step of all streams, 0 for none; not batch", |s| number(s.parameter_drift)))]
     parameter_drift: Option<f64>,
     #[arg(long, value_name = "F", help_heading = PARAMETERS, value_parser = assignments::positive,
-          help = help("Factor on Q_θ after each epoch", |s| number(s.anneal)))]
+          help = help("Factor on Q_θ after each epoch, at most 1; not batch", |s| number(s.anneal)))]
     anneal: Option<f64>,
     #[arg(long, value_name = "C", help_heading = PARAMETERS, value_parser = assignments::positive,
-          help = help("Noise of the θ step, as a multiple of the row's own standard deviation; larger learns slower", |s| number(s.parameter_noise)))]
+          help = help("Noise of the θ step, as a multiple of the row's own standard deviation; larger learns slower; alternating and as-printed", |s| number(s.parameter_noise)))]
     parameter_noise: Option<f64>,
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
         help_heading = PARAMETERS,
-          help = help("Count the uncertainty of the states as noise of the θ step", |s| s.count_state_uncertainty.to_string()))]
+          help = help("Count the uncertainty of the states as noise of the θ step; alternating and as-printed", |s| s.count_state_uncertainty.to_string()))]
     count_state_uncertainty: Option<bool>,
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
         help_heading = PARAMETERS,
