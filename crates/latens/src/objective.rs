@@ -10,6 +10,7 @@
 //! All covariances are diagonal. A missing measurement drops its own component at that sample
 //! and nothing else.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Record;
@@ -26,6 +27,17 @@ pub struct Noise {
     pub start_mean: Vec<f64>,
     /// P_x0, one for each state.
     pub start: Vec<f64>,
+}
+
+impl Noise {
+    /// Puts the start's mean where a record's first measurements show a state.
+    pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
+        for (y, direct) in record.output(0).iter().zip(direct) {
+            if let (Some(i), false) = (direct, y.is_nan()) {
+                self.start_mean[*i] = *y;
+            }
+        }
+    }
 }
 
 /// The terms of the objective.
@@ -73,31 +85,45 @@ pub fn data_term(measured: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
 }
 
 /// The terms of a trajectory (row-major, one state per sample) for a fixed θ.
+///
+/// Samples are independent of each other here; pieces of fixed length are shared out among the
+/// threads and summed in order, so that the result does not depend on how many there are.
 pub fn trajectory_cost(
     stepper: &Stepper,
-    scratch: &mut Scratch,
     record: &Record,
     theta: &[f64],
     states: &[f64],
     noise: &Noise,
 ) -> Cost {
+    const PIECE: usize = 128;
     let n = stepper.system().states();
+    let samples = states.len() / n;
+    let room = || {
+        let h = vec![0.0; stepper.system().measurements()];
+        (stepper.scratch(), vec![0.0; n], h)
+    };
+    let piece = |(scratch, next, h): &mut (Scratch, Vec<f64>, Vec<f64>), piece: usize| {
+        let mut cost = Cost::default();
+        for i in piece * PIECE..samples.min((piece + 1) * PIECE) {
+            let state = &states[i * n..(i + 1) * n];
+            let at = record.point(i, state, theta);
+            stepper.system().measure(&mut scratch.system, at, h);
+            cost.data += data_term(record.output(i), h, &noise.measurement);
+            if i == 0 {
+                let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
+                cost.start = half_square(from_mean, &noise.start);
+            } else {
+                let before = record.point(i - 1, &states[(i - 1) * n..i * n], theta);
+                stepper.advance(scratch, before, next);
+                let defect = state.iter().zip(&*next).map(|(x, f)| x - f);
+                cost.physics += half_square(defect, &noise.process);
+            }
+        }
+        cost
+    };
+    let pieces = (0..samples.div_ceil(PIECE)).into_par_iter();
+    let each: Vec<Cost> = pieces.map_init(room, piece).collect();
     let mut cost = Cost::default();
-    let (mut next, mut h) = (vec![0.0; n], vec![0.0; stepper.system().measurements()]);
-    for (i, state) in states.chunks_exact(n).enumerate() {
-        let at = record.point(i, state, theta);
-        stepper.system().measure(&mut scratch.system, at, &mut h);
-        cost.data += data_term(record.output(i), &h, &noise.measurement);
-        if i == 0 {
-            let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
-            cost.start = half_square(from_mean, &noise.start);
-        } else {
-            let defect = state.iter().zip(&next).map(|(x, f)| x - f);
-            cost.physics += half_square(defect, &noise.process);
-        }
-        if (i + 1) * n < states.len() {
-            stepper.advance(scratch, at, &mut next);
-        }
-    }
+    each.into_iter().for_each(|c| cost += c);
     cost
 }

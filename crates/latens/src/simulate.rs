@@ -31,6 +31,8 @@ pub struct Simulation {
     pub start: Vec<(usize, f64)>,
     /// An experiment of the file's held-out list, from 0.
     pub held_out: Option<usize>,
+    /// Follow the learned equations with this θ; the true ones where `None`.
+    pub theta: Option<Vec<f64>>,
     /// Noise of each channel; none where empty.
     pub noise: Vec<Option<NoiseLevel>>,
     /// Process noise that replaces the model's: standard deviation per √time, each state.
@@ -89,7 +91,10 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     let mut state = start(model, simulation, held_out.map(|h| h.start.as_slice()))?;
     let controls = held_out.map_or(&truth.controls, |h| &h.controls);
 
-    let system = &truth.system;
+    let (system, theta) = match &simulation.theta {
+        Some(theta) => (&model.system, theta.as_slice()),
+        None => (&truth.system, [].as_slice()),
+    };
     let (n, m) = (system.states(), system.inputs());
     let stepper = Stepper::new(model, system, dt);
     let mut scratch = stepper.scratch();
@@ -97,7 +102,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     let env = Networks {
         networks: &[],
         calls: &[],
-        curves: system.curves(),
+        curves: truth.system.curves(),
     };
     let mut rng = Pcg64::seed_from_u64(simulation.seed);
     let process = simulation
@@ -131,7 +136,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
             time,
             state: &state,
             input: &input,
-            theta: &[],
+            theta,
         };
         system.measure(&mut scratch.system, at, &mut h);
         record.time.push(time);

@@ -9,7 +9,7 @@
 //! With a diagonal R_y the channels of a sample can be taken one after another, each a division
 //! instead of a matrix inverse; the result is the same and a missing channel is simply left out.
 
-use crate::linalg::small::{apply, dot, sandwich};
+use crate::linalg::small::sandwich;
 
 /// Mean and covariance of the states.
 #[derive(Debug, Clone)]
@@ -20,7 +20,8 @@ pub struct StateFilter {
     /// K of the last correction.
     pub gain: Vec<f64>,
     scratch: Vec<f64>,
-    shrink: Vec<f64>,
+    /// States that the last channel sees.
+    seen: Vec<usize>,
 }
 
 impl StateFilter {
@@ -36,7 +37,7 @@ impl StateFilter {
             covariance,
             gain: vec![0.0; n],
             scratch: vec![0.0; n * n],
-            shrink: vec![0.0; n * n],
+            seen: Vec::with_capacity(n),
         }
     }
 
@@ -53,25 +54,40 @@ impl StateFilter {
     /// Returns s, the innovation's variance; ν²/s is the channel's share of the NIS.
     pub fn correct(&mut self, h: &[f64], innovation: f64, r: f64) -> f64 {
         let n = self.mean.len();
-        let p = &mut self.covariance;
-        apply(p, h, &mut self.gain);
-        let s = dot(&self.gain, h) + r;
-        for (x, k) in self.mean.iter_mut().zip(&mut self.gain) {
+        let (p, gain, seen) = (&mut self.covariance, &mut self.gain, &mut self.seen);
+        seen.clear();
+        seen.extend((0..n).filter(|&j| h[j] != 0.0));
+        for (k, row) in gain.iter_mut().zip(p.chunks_exact(n)) {
+            *k = seen.iter().map(|&j| row[j] * h[j]).sum();
+        }
+        let s = seen.iter().map(|&j| gain[j] * h[j]).sum::<f64>() + r;
+        for (x, k) in self.mean.iter_mut().zip(gain.iter_mut()) {
             *k /= s;
             *x += *k * innovation;
         }
         // Written out, the Joseph form collapses to P − KHP, which loses definiteness where r is
-        // tiny; the product itself does not: it is a sum of squares whatever the rounding.
-        let shrink = &mut self.shrink;
-        for i in 0..n {
-            for j in 0..n {
-                shrink[i * n + j] = f64::from(i == j) - self.gain[i] * h[j];
+        // tiny; the product itself does not: it is a sum of squares whatever the rounding. A row
+        // of I − KH has entries on the diagonal and at the states that the channel sees.
+        let others = |i: usize| seen.iter().copied().filter(move |&j| j != i);
+        for (i, row) in self.scratch.chunks_exact_mut(n).enumerate() {
+            let own = 1.0 - gain[i] * h[i];
+            for (x, p) in row.iter_mut().zip(&p[i * n..]) {
+                *x = own * p;
+            }
+            for j in others(i) {
+                let factor = gain[i] * h[j];
+                for (x, p) in row.iter_mut().zip(&p[j * n..]) {
+                    *x -= factor * p;
+                }
             }
         }
-        sandwich(shrink, p, &mut self.scratch, n);
-        for i in 0..n {
-            for j in 0..n {
-                p[i * n + j] += r * (self.gain[i] * self.gain[j]);
+        for (i, row) in self.scratch.chunks_exact(n).enumerate() {
+            for j in 0..=i {
+                let own = 1.0 - gain[j] * h[j];
+                let rest: f64 = others(j).map(|m| gain[j] * h[m] * row[m]).sum();
+                let value = own * row[j] - rest + r * (gain[i] * gain[j]);
+                p[i * n + j] = value;
+                p[j * n + i] = value;
             }
         }
         s
@@ -86,7 +102,7 @@ mod tests {
     /// update with the matrix inverse, in information form (P⁻¹ + HᵀR⁻¹H).
     #[test]
     fn channel_by_channel_equals_the_information_form() {
-        use crate::linalg::small::{identity, solve};
+        use crate::linalg::small::{apply, dot, identity, solve};
         let f = [1.0, 0.1, 0.0, -0.2, 0.9, 0.3, 0.1, 0.0, 1.1];
         let h = [1.0, 0.0, 0.5, 0.0, 2.0, -1.0];
         let (q, r) = ([0.01, 0.02, 0.3], [0.5, 0.1]);

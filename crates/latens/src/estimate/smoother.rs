@@ -107,9 +107,8 @@ impl Smoother<'_> {
     /// Never fails: the best trajectory found is returned, with its cost, which is not finite
     /// only if the start's was not.
     pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
-        let mut scratch = self.stepper.scratch();
-        let (states, cost) = self.minimise(&mut scratch, start, iterations);
-        let deviations = self.deviations(&self.forward(&mut scratch, &states, None));
+        let (states, cost) = self.minimise(start, iterations);
+        let deviations = self.deviations(&self.forward(&states));
         Smoothed {
             states,
             deviations,
@@ -118,18 +117,14 @@ impl Smoother<'_> {
     }
 
     /// The same without the deviations.
-    pub fn minimise(
-        &self,
-        scratch: &mut Scratch,
-        start: Vec<f64>,
-        iterations: usize,
-    ) -> (Vec<f64>, Cost) {
+    pub fn minimise(&self, start: Vec<f64>, iterations: usize) -> (Vec<f64>, Cost) {
         const TOLERANCE: f64 = 1e-6;
         let mut states = start;
-        let mut cost = self.cost(scratch, &states);
+        let mut cost = self.cost(&states);
         for _ in 0..iterations {
-            let increments = self.backward(&self.forward(scratch, &states, None));
-            let Some((next, next_cost)) = self.search(scratch, &states, &increments, &cost) else {
+            let pass = self.forward(&states);
+            let increments = self.backward(&pass, &pass.means);
+            let Some((next, next_cost)) = self.search(&states, &increments, &cost) else {
                 break;
             };
             let decrease = cost.total() - next_cost.total();
@@ -144,42 +139,30 @@ impl Smoother<'_> {
 
     /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).
     pub fn log_likelihood(&self, states: &[f64]) -> f64 {
-        let pass = self.forward(&mut self.stepper.scratch(), states, None);
-        let terms = pass.innovation.iter().zip(&pass.variance);
-        let terms = terms.filter(|(_, s)| **s > 0.0);
-        -0.5 * terms.map(|(v, s)| s.ln() + v * v / s).sum::<f64>()
+        let pass = self.forward(states);
+        -0.5 * pass.log_variance() - pass.half_square(&pass.means)
     }
 
-    /// The first of the step lengths 1, ½, ¼, 0.1 that lowers the true objective.
-    fn search(
-        &self,
-        scratch: &mut Scratch,
-        states: &[f64],
-        increments: &[f64],
-        cost: &Cost,
-    ) -> Option<(Vec<f64>, Cost)> {
-        [1.0, 0.5, 0.25, 0.1].into_iter().find_map(|length| {
-            let next: Vec<f64> = states
-                .iter()
-                .zip(increments)
-                .map(|(x, d)| x + length * d)
-                .collect();
-            let next_cost = self.cost(scratch, &next);
-            let better = next_cost.total() < cost.total()
-                || (next_cost.total().is_finite() && !cost.total().is_finite());
-            better.then_some((next, next_cost))
-        })
+    /// The first of the step lengths 1 … 0.01 that lowers the true objective.
+    fn search(&self, states: &[f64], increments: &[f64], cost: &Cost) -> Option<(Vec<f64>, Cost)> {
+        [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
+            .into_iter()
+            .find_map(|length| {
+                let next: Vec<f64> = states
+                    .iter()
+                    .zip(increments)
+                    .map(|(x, d)| x + length * d)
+                    .collect();
+                let next_cost = self.cost(&next);
+                let better = next_cost.total() < cost.total()
+                    || (next_cost.total().is_finite() && !cost.total().is_finite());
+                better.then_some((next, next_cost))
+            })
     }
 
-    pub(crate) fn cost(&self, scratch: &mut Scratch, states: &[f64]) -> Cost {
-        trajectory_cost(
-            self.stepper,
-            scratch,
-            self.record,
-            self.theta,
-            states,
-            self.noise,
-        )
+    #[doc(hidden)]
+    pub fn cost(&self, states: &[f64]) -> Cost {
+        trajectory_cost(self.stepper, self.record, self.theta, states, self.noise)
     }
 
     pub(super) fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {

@@ -3,13 +3,14 @@
 pub mod nominal;
 pub mod run;
 
-use crate::estimate::Smoothed;
+use crate::estimate::{Predictor, Region, Smoothed};
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::objective::Noise;
 use crate::record::Record;
 use crate::score;
-use crate::solve::{EpochReport, Settings};
+use crate::solve::evidence::Evidence;
+use crate::solve::{Attempt, EpochReport, Settings};
 use crate::step::Stepper;
 use nominal::Nominal;
 
@@ -22,13 +23,40 @@ pub struct Fit {
     /// P_θ.
     pub covariance: PackedCovariance,
     pub settings: Settings,
+    /// Of the start that was kept.
+    pub seed: u64,
+    /// All starts.
+    pub attempts: Vec<Attempt>,
     pub noise: Noise,
+    /// Where the solver computes it.
+    pub evidence: Option<Evidence>,
+    /// Draws of δθ from its posterior, see [`crate::estimate::bands`]; batch only.
+    pub draws: Vec<Vec<f64>>,
+    /// What each network met in training.
+    pub regions: Vec<Region>,
     pub nominal: Nominal,
     pub reports: Vec<EpochReport>,
-    /// One for each record.
+    /// One for each record: those learned from, then those that validated.
     pub estimates: Vec<Estimate>,
+    /// How many were learned from.
+    pub trained: usize,
     /// Sample time.
     pub dt: f64,
+}
+
+impl Fit {
+    /// What predictions of other records are made with.
+    pub fn predictor(&self) -> Predictor<'_> {
+        Predictor {
+            model: &self.model,
+            theta: &self.theta,
+            draws: &self.draws,
+            noise: &self.noise,
+            scale: &self.nominal.scale,
+            regions: &self.regions,
+            dt: self.dt,
+        }
+    }
 }
 
 /// What a fit says about one record.

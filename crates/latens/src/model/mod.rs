@@ -25,7 +25,7 @@ use crate::Error;
 use crate::record::Layout;
 use file::ModelFile;
 use network::{Network, Scaling};
-use resolve::Variant;
+use resolve::{Equations, Variant};
 use tape::Curve;
 
 /// The JSON Schema of the model file.
@@ -142,40 +142,7 @@ impl Model {
             return None;
         }
         let equations = equations?;
-        let curves: Vec<Curve> = file
-            .tables
-            .iter()
-            .map(|t| Curve {
-                x: t.x.clone(),
-                y: t.y.clone(),
-                period: t.period,
-            })
-            .collect();
-        let networks = file
-            .networks
-            .iter()
-            .zip(&equations.arguments)
-            .map(|(n, &arguments)| Network {
-                name: n.name.value.clone(),
-                outputs: n.outputs.clone(),
-                arguments,
-                layers: n.layers.clone(),
-                skip: n.skip,
-                scaling: Scaling {
-                    center: vec![0.0; arguments],
-                    scale: vec![1.0; arguments],
-                    output: vec![1.0; n.outputs.len()],
-                },
-            })
-            .collect();
-        let inputs = file.inputs.len();
-        let system = System::compile(
-            equations,
-            inputs,
-            file.unknowns.len(),
-            networks,
-            curves.clone(),
-        );
+        let (system, curves) = Self::compile(file, equations);
         let truth = match truth_equations {
             None => None,
             Some(e) => Some(Truth::build(file, e, curves, diagnostics)?),
@@ -241,6 +208,69 @@ impl Model {
         })
     }
 
+    /// The compiled equations, and the tables that they use.
+    fn compile(file: &ModelFile, equations: Equations) -> (System, Vec<Curve>) {
+        let curves: Vec<Curve> = file
+            .tables
+            .iter()
+            .map(|t| Curve {
+                x: t.x.clone(),
+                y: t.y.clone(),
+                period: t.period,
+            })
+            .collect();
+        let networks = file
+            .networks
+            .iter()
+            .zip(&equations.arguments)
+            .map(|(n, &arguments)| Network {
+                name: n.name.value.clone(),
+                outputs: n.outputs.clone(),
+                arguments,
+                layers: n.layers.clone(),
+                skip: n.skip,
+                scaling: Scaling {
+                    center: vec![0.0; arguments],
+                    scale: vec![1.0; arguments],
+                    output: vec![1.0; n.outputs.len()],
+                },
+            })
+            .collect();
+        let system = System::compile(
+            equations,
+            file.inputs.len(),
+            file.unknowns.len(),
+            networks,
+            curves.clone(),
+        );
+        (system, curves)
+    }
+
+    /// The model in which each output of a network is a state that nothing drives, behind the
+    /// states of this one: what the known equations alone can say about it. With the call and
+    /// the output behind each; `None` without networks.
+    pub(crate) fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
+        let (file, mut diagnostics) = file::read(&self.text);
+        let equations = resolve::equations(&file, Variant::Signals, &mut diagnostics)?;
+        let signals = equations.signals.clone();
+        let mut states = self.states.clone();
+        states.extend(signals.iter().map(|_| State {
+            name: String::new(),
+            unit: String::new(),
+            start: None,
+            scale: None,
+            center: None,
+        }));
+        let (system, _) = Self::compile(&file, equations);
+        let model = Self {
+            states,
+            system,
+            truth: None,
+            ..self.clone()
+        };
+        (!signals.is_empty()).then_some((model, signals))
+    }
+
     /// What this model asks of a record's columns.
     pub fn layout(&self) -> Layout {
         Layout {
@@ -262,5 +292,80 @@ impl Model {
     /// Index of a state by name.
     pub fn state_index(&self, name: &str) -> Option<usize> {
         self.states.iter().position(|s| s.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::initial_theta;
+    use crate::systems;
+
+    /// With the signals set to what the networks put out, the extended system moves as the learned
+    /// one, at any point; the signals themselves stand still.
+    fn check_signals(model: &Model, count: usize) {
+        let (extended, outputs) = model.signals().unwrap();
+        let (system, n) = (&model.system, model.states.len());
+        assert_eq!(outputs.len(), count);
+        assert_eq!(extended.system.states(), n + count);
+        let theta = initial_theta(model, 3);
+        let (mut ws, mut extended_ws) = (system.workspace(), extended.system.workspace());
+        for k in 0..20 {
+            let wave = |i: usize| ((7 * k + i) as f64).powi(2).sin();
+            let state: Vec<f64> = (0..n).map(wave).collect();
+            let input: Vec<f64> = (n..n + model.inputs.len()).map(wave).collect();
+            let mut derivative = vec![0.0; n];
+            let at = |state| Point {
+                time: 0.3,
+                state,
+                input: &input,
+                theta: &theta,
+            };
+            system.derivative(&mut ws, at(&state), &mut derivative);
+            let mut calls = Vec::new();
+            let blank = [state.as_slice(), &vec![0.0; count]].concat();
+            extended
+                .system
+                .visit_arguments(&mut extended_ws, at(&blank), |i, arguments| {
+                    let network = &system.networks()[i];
+                    let mut trace = network.trace();
+                    for (j, value) in arguments.iter().enumerate() {
+                        network.set_argument(&mut trace, j, *value);
+                    }
+                    network.evaluate(&theta[system.weight_ranges()[i].clone()], &mut trace);
+                    calls.push(trace.output);
+                });
+            let put_out = outputs.iter().map(|&(call, k)| calls[call][k]);
+            let state: Vec<f64> = state.iter().copied().chain(put_out).collect();
+            let mut found = vec![f64::NAN; n + count];
+            extended
+                .system
+                .derivative(&mut extended_ws, at(&state), &mut found);
+            for (f, expected) in found.iter().zip(&derivative) {
+                assert!((f - expected).abs() < 1e-12 * (1.0 + expected.abs()));
+            }
+            assert!(found[n..].iter().all(|f| *f == 0.0));
+        }
+    }
+
+    /// One signal for each output of each call: cart-pole calls a network of two outputs once; one
+    /// called twice has two signals, or one where the arguments are the same.
+    #[test]
+    fn signals_stand_for_the_outputs_of_calls() {
+        let model = Model::from_text("cart-pole", systems::find("cart-pole").unwrap()).unwrap();
+        check_signals(&model, 2);
+        let twice = |second: &str| {
+            let text = format!(
+                "[states.x]\nderivative = \"y*net(x, 2*y)\"\n\
+                 [states.y]\nderivative = \"c - {second}\"\n[unknowns]\nc = {{ guess = 1, scale = 1 }}\n\
+                 [measurements]\nx = \"x\"\n[networks.net]\nlayers = [\"4 tanh\"]\n"
+            );
+            Model::from_text("twice", &text).unwrap()
+        };
+        check_signals(&twice("net(y, x)"), 2);
+        check_signals(&twice("3*net(x, 2*y)^2"), 1);
+        let none = "[states.x]\nderivative = \"-c*x\"\n[measurements]\nx = \"x\"\n\
+                    [unknowns]\nc = { guess = 1, scale = 1 }\n";
+        assert!(Model::from_text("none", none).unwrap().signals().is_none());
     }
 }

@@ -9,59 +9,10 @@
 //! One reverse sweep per output gives the sensitivities δ_l = ∂o_k/∂(W_l z_{l−1} + b_l); they
 //! hold the derivative by the arguments, W₁ᵀδ₁/scale, and by every weight, δ_l ⊗ z_{l−1}.
 
-use super::graph::{sigmoid, softplus};
+mod activation;
 
-/// The nonlinearity of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    Tanh,
-    Sigmoid,
-    Elu,
-    Softplus,
-    Silu,
-    Relu,
-    Identity,
-}
-
-impl Activation {
-    /// As written in `layers`.
-    pub const NAMES: [(&'static str, Activation); 7] = [
-        ("tanh", Activation::Tanh),
-        ("sigmoid", Activation::Sigmoid),
-        ("elu", Activation::Elu),
-        ("softplus", Activation::Softplus),
-        ("silu", Activation::Silu),
-        ("relu", Activation::Relu),
-        ("identity", Activation::Identity),
-    ];
-
-    /// Value and slope.
-    #[inline]
-    fn evaluate(self, x: f64) -> (f64, f64) {
-        match self {
-            Activation::Tanh => {
-                let t = x.tanh();
-                (t, 1.0 - t * t)
-            }
-            Activation::Sigmoid => {
-                let s = sigmoid(x);
-                (s, s * (1.0 - s))
-            }
-            Activation::Elu if x > 0.0 => (x, 1.0),
-            Activation::Elu => {
-                let e = x.exp_m1();
-                (e, e + 1.0)
-            }
-            Activation::Softplus => (softplus(x), sigmoid(x)),
-            Activation::Silu => {
-                let s = sigmoid(x);
-                (x * s, s * (1.0 + x * (1.0 - s)))
-            }
-            Activation::Relu => (x.max(0.0), f64::from(x > 0.0)),
-            Activation::Identity => (x, 1.0),
-        }
-    }
-}
+pub use activation::Activation;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Centre and scale of the arguments, scale of the outputs. Not learned: set once, before a fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +49,7 @@ pub struct Trace {
     /// ∂(output k)/∂(argument j), row by row.
     pub jacobian: Vec<f64>,
     pub output: Vec<f64>,
+    arch: Arch,
 }
 
 impl Network {
@@ -166,6 +118,7 @@ impl Network {
             sensitivities: vec![0.0; h * o],
             jacobian: vec![0.0; a * o],
             output: vec![0.0; o],
+            arch: Arch::new(),
         }
     }
 
@@ -176,6 +129,12 @@ impl Network {
 
     /// Value: fills `trace.output`.
     pub fn evaluate(&self, weights: &[f64], trace: &mut Trace) {
+        let arch = trace.arch;
+        arch.dispatch(Sweep::Value(self, weights, trace));
+    }
+
+    #[inline(always)]
+    fn forward<S: Simd>(&self, simd: S, weights: &[f64], trace: &mut Trace) {
         let (mut at, mut from, mut width) = (0, 0, self.arguments);
         for &(units, activation) in &self.layers {
             let (done, next) = trace.activations.split_at_mut(from + width);
@@ -183,10 +142,10 @@ impl Network {
             let bias = &weights[at + width * units..];
             for u in 0..units {
                 let row = &weights[at + u * width..at + (u + 1) * width];
-                let (value, slope) = activation.evaluate(bias[u] + dot(row, input));
-                next[u] = value;
-                trace.slopes[from + width - self.arguments + u] = slope;
+                next[u] = bias[u] + dot(simd, row, input);
             }
+            let slopes = &mut trace.slopes[from + width - self.arguments..][..units];
+            activation.apply(simd, &mut next[..units], slopes);
             at += (width + 1) * units;
             from += width;
             width = units;
@@ -196,10 +155,11 @@ impl Network {
         let bias = &weights[at + width * outputs..];
         let skip = &weights[at + (width + 1) * outputs..];
         for k in 0..outputs {
-            let mut value = bias[k] + dot(&weights[at + k * width..at + (k + 1) * width], input);
+            let mut value =
+                bias[k] + dot(simd, &weights[at + k * width..at + (k + 1) * width], input);
             if self.skip {
                 let row = &skip[k * self.arguments..(k + 1) * self.arguments];
-                value += dot(row, &trace.activations[..self.arguments]);
+                value += dot(simd, row, &trace.activations[..self.arguments]);
             }
             trace.output[k] = self.scaling.output[k] * value;
         }
@@ -207,6 +167,12 @@ impl Network {
 
     /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities behind it.
     pub fn differentiate(&self, weights: &[f64], trace: &mut Trace) {
+        let arch = trace.arch;
+        arch.dispatch(Sweep::Slopes(self, weights, trace));
+    }
+
+    #[inline(always)]
+    fn backward<S: Simd>(&self, simd: S, weights: &[f64], trace: &mut Trace) {
         let (hidden, outputs) = (self.hidden(), self.outputs.len());
         let last_width = self.layers.last().map_or(self.arguments, |l| l.0);
         let skip = self.weights() - usize::from(self.skip) * self.arguments * outputs;
@@ -254,12 +220,8 @@ impl Network {
                 if l > 0 {
                     below.fill(0.0);
                 }
-                for (u, &d) in own[..units].iter().enumerate() {
-                    let row = &weights[at + u * width..at + (u + 1) * width];
-                    for (b, w) in below.iter_mut().zip(row) {
-                        *b += d * w;
-                    }
-                }
+                let matrix = &weights[at..at + units * width];
+                add_transposed(simd, matrix, &own[..units], below);
                 end = start;
             }
             for (j, s) in jacobian.iter_mut().zip(&self.scaling.scale) {
@@ -270,6 +232,19 @@ impl Network {
 
     /// After [`Network::differentiate`]: gradient += factor · ∂(output k)/∂(weights).
     pub fn accumulate_gradient(&self, trace: &Trace, k: usize, factor: f64, gradient: &mut [f64]) {
+        let sweep = Sweep::Gradient(self, trace, k, factor, gradient);
+        trace.arch.dispatch(sweep);
+    }
+
+    #[inline(always)]
+    fn outer_products<S: Simd>(
+        &self,
+        simd: S,
+        trace: &Trace,
+        k: usize,
+        factor: f64,
+        gradient: &mut [f64],
+    ) {
         let hidden = self.hidden();
         let delta = &trace.sensitivities[k * hidden..(k + 1) * hidden];
         let (mut at, mut from, mut width) = (0, 0, self.arguments);
@@ -279,9 +254,7 @@ impl Network {
             let (matrix, bias) = gradient[at..at + (width + 1) * units].split_at_mut(width * units);
             for ((row, b), d) in matrix.chunks_exact_mut(width).zip(bias).zip(own) {
                 let d = factor * d;
-                for (g, z) in row.iter_mut().zip(input) {
-                    *g += d * z;
-                }
+                axpy(simd, d, input, row);
                 *b += d;
             }
             at += (width + 1) * units;
@@ -307,19 +280,85 @@ impl Network {
     }
 }
 
-/// Inner product over the shorter length, in four running sums so that it vectorises.
-#[inline]
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len().min(b.len());
-    let (a, b) = (&a[..n], &b[..n]);
-    let (mut sums, tail) = ([0.0; 4], n - n % 4);
-    for (x, y) in a.chunks_exact(4).zip(b.chunks_exact(4)) {
-        for lane in 0..4 {
-            sums[lane] += x[lane] * y[lane];
+/// What is compiled for each instruction set: plain loops, inlined throughout. (pulp would take
+/// closures too, but does not inline them, which leaves them compiled for the baseline.)
+enum Sweep<'a> {
+    Value(&'a Network, &'a [f64], &'a mut Trace),
+    Slopes(&'a Network, &'a [f64], &'a mut Trace),
+    Gradient(&'a Network, &'a Trace, usize, f64, &'a mut [f64]),
+}
+
+impl WithSimd for Sweep<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self {
+            Sweep::Value(network, weights, trace) => network.forward(simd, weights, trace),
+            Sweep::Slopes(network, weights, trace) => network.backward(simd, weights, trace),
+            Sweep::Gradient(network, trace, k, factor, gradient) => {
+                network.outer_products(simd, trace, k, factor, gradient);
+            }
         }
     }
-    let rest: f64 = a[tail..].iter().zip(&b[tail..]).map(|(x, y)| x * y).sum();
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+/// Inner product over the shorter length.
+#[inline(always)]
+fn dot<S: Simd>(simd: S, a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len().min(b.len());
+    let (a, a_rest) = S::as_simd_f64s(&a[..n]);
+    let (b, b_rest) = S::as_simd_f64s(&b[..n]);
+    let mut sum = simd.mul_f64s(
+        simd.partial_load_f64s(a_rest),
+        simd.partial_load_f64s(b_rest),
+    );
+    for (&a, &b) in a.iter().zip(b) {
+        sum = simd.mul_add_e_f64s(a, b, sum);
+    }
+    simd.reduce_sum_f64s(sum)
+}
+
+/// y += a x.
+#[inline(always)]
+fn axpy<S: Simd>(simd: S, a: f64, x: &[f64], y: &mut [f64]) {
+    let a = simd.splat_f64s(a);
+    let (x, x_rest) = S::as_simd_f64s(x);
+    let (y, y_rest) = S::as_mut_simd_f64s(y);
+    for (&x, y) in x.iter().zip(y) {
+        *y = simd.mul_add_e_f64s(a, x, *y);
+    }
+    if !y_rest.is_empty() {
+        let (x, y) = (
+            simd.partial_load_f64s(x_rest),
+            simd.partial_load_f64s(y_rest),
+        );
+        simd.partial_store_f64s(y_rest, simd.mul_add_e_f64s(a, x, y));
+    }
+}
+
+/// y += Aᵀ x, for A row by row: a few of its columns after the others, with their sums in
+/// registers.
+#[inline(always)]
+fn add_transposed<S: Simd>(simd: S, a: &[f64], x: &[f64], y: &mut [f64]) {
+    let width = y.len();
+    let (vectors, rest) = S::as_mut_simd_f64s(y);
+    for (v, y) in vectors.iter_mut().enumerate() {
+        let mut sum = *y;
+        for (&x, row) in x.iter().zip(a.chunks_exact(width)) {
+            let row = S::as_simd_f64s(row).0[v];
+            sum = simd.mul_add_e_f64s(simd.splat_f64s(x), row, sum);
+        }
+        *y = sum;
+    }
+    if !rest.is_empty() {
+        let mut sum = simd.partial_load_f64s(rest);
+        for (&x, row) in x.iter().zip(a.chunks_exact(width)) {
+            let row = simd.partial_load_f64s(&row[width - rest.len()..]);
+            sum = simd.mul_add_e_f64s(simd.splat_f64s(x), row, sum);
+        }
+        simd.partial_store_f64s(rest, sum);
+    }
 }
 
 #[cfg(test)]

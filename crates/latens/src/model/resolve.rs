@@ -24,6 +24,8 @@ pub use names::check_names;
 pub enum Variant {
     /// Networks and unknown constants where knowledge ends.
     Learned,
+    /// The same with each output of a network as one more state, which nothing drives.
+    Signals,
     /// The equations of the truth section, for simulation and scoring.
     Truth,
 }
@@ -43,6 +45,8 @@ pub struct Equations {
     pub held_out_controls: Vec<Vec<Option<Id>>>,
     /// Number of arguments of each network.
     pub arguments: Vec<usize>,
+    /// Call and output behind each further state of [`Variant::Signals`].
+    pub signals: Vec<(usize, usize)>,
 }
 
 /// Builds the equations of a variant; mistakes go to `diagnostics`.
@@ -64,11 +68,14 @@ pub fn equations(
         used: HashSet::new(),
         root: String::new(),
         arguments: vec![None; file.networks.len()],
+        signals: Vec::new(),
         diagnostics,
     };
     // first, so that a constant's mistake is its own and not that of an equation that uses it
     lowering.constants();
-    let derivatives = lowering.derivatives();
+    let mut derivatives = lowering.derivatives();
+    let still = lowering.graph.constant(0.0);
+    derivatives.extend(lowering.signals.iter().map(|_| still));
     let measurements = lowering.measurements();
     let used = lowering.used.clone();
     let held_out = file.simulation.held_out.iter();
@@ -78,6 +85,7 @@ pub fn equations(
         controls: lowering.controls(&file.simulation.inputs),
         held_out_controls: held_out.map(|h| lowering.controls(&h.inputs)).collect(),
         arguments: lowering.arguments.iter().map(|a| a.unwrap_or(0)).collect(),
+        signals: lowering.signals.clone(),
         graph: lowering.graph.clone(),
     };
     // expressions that the truth has no use for may call networks
@@ -114,6 +122,7 @@ struct Lowering<'a> {
     root: String,
     /// Number of arguments of each network, by its first call.
     arguments: Vec<Option<usize>>,
+    signals: Vec<(usize, usize)>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 

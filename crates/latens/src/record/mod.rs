@@ -98,6 +98,21 @@ impl Record {
         Some(&truth[k * self.d_x..(k + 1) * self.d_x])
     }
 
+    /// Some of its samples, as a record.
+    pub fn slice(&self, samples: std::ops::Range<usize>) -> Self {
+        let of = |values: &[f64], width: usize| {
+            values[samples.start * width..samples.end * width].to_vec()
+        };
+        Self {
+            name: self.name.clone(),
+            time: of(&self.time, 1),
+            inputs: of(&self.inputs, self.d_u),
+            outputs: of(&self.outputs, self.d_y),
+            truth: self.truth.as_ref().map(|truth| of(truth, self.d_x)),
+            ..*self
+        }
+    }
+
     /// The step of a uniform record: its duration over its number of steps, in which the jitter
     /// of single stamps cancels. NaN for fewer than two samples.
     pub fn step(&self) -> f64 {

@@ -108,7 +108,6 @@ pub fn exact_trajectory(
     // on the way down a stage only has to come near its minimum; the last one has to reach it
     const ON_THE_WAY: usize = 4;
     const AT_THE_END: usize = 10;
-    let mut scratch = stepper.scratch();
     let mut states = from.states.clone();
     for decade in 1..=DECADES {
         let factor = 10f64.powi(-2 * decade);
@@ -127,7 +126,7 @@ pub fn exact_trajectory(
         } else {
             AT_THE_END
         };
-        let (next, _) = smoother.minimise(&mut scratch, states.clone(), iterations);
+        let (next, _) = smoother.minimise(states.clone(), iterations);
         if next.iter().all(|x| x.is_finite()) {
             states = next;
         }

@@ -8,18 +8,23 @@
 
 pub mod alternating;
 mod batch;
+mod damping;
 pub mod epoch;
+pub mod evidence;
 pub mod joint;
+mod newton;
 mod prepare;
 mod recursion;
+mod regress;
 pub mod settings;
+pub mod starts;
 
 use serde::{Deserialize, Serialize};
 
 pub use settings::{Level, Settings, Solver};
 
 use crate::Error;
-use crate::estimate::{Smoothed, Smoother};
+use crate::estimate::{Smoothed, Smoother, region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
 use crate::model::Model;
@@ -29,6 +34,7 @@ use crate::score;
 use crate::step::Stepper;
 pub use prepare::initial_theta;
 use prepare::{prepare, starting_at};
+pub use starts::Attempt;
 
 /// How far a fit has come.
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +53,16 @@ pub struct EpochReport {
     pub cost: Cost,
     /// Mean of ν²/s: near 1 where the innovations are as large as the filter says.
     pub consistency: f64,
+    /// ln p(y), where the solver computes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<f64>,
     /// Mean nRMSE of the measured channels in a free run; what `keep_best` goes by.
     pub free_run: f64,
 }
 
 /// Watches a fit. `false` stops it: at once from `progress`, with [`Error::Stopped`]; with what was
 /// learned so far from `epoch`.
-pub trait Observer {
+pub trait Observer: Send {
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
         true
@@ -77,12 +86,51 @@ const SMOOTHING: usize = 10;
 struct Problem<'a> {
     model: &'a Model,
     records: &'a [Record],
+    validate: &'a [Record],
     stepper: &'a Stepper<'a>,
     nominal: &'a Nominal,
     noise: &'a Noise,
 }
 
+/// Below this fraction of a channel's range noise counts as none.
+const NOISE_FREE: f64 = 1e-4;
+
 impl Problem<'_> {
+    /// Whether any channel is noisy, not only rounded.
+    fn noisy(&self) -> bool {
+        let each = self.nominal.noise.iter().zip(&self.nominal.range);
+        each.into_iter()
+            .any(|(noise, range)| *noise > NOISE_FREE * range)
+    }
+
+    /// A record that θ was not learned from, smoothed with it.
+    fn smoothed_with(&self, theta: &[f64], draws: &[Vec<f64>], record: &Record) -> Smoothed {
+        let noise = starting_at(self.stepper, record, &self.open_start());
+        let smoother = Smoother {
+            stepper: self.stepper,
+            record,
+            theta,
+            noise: &noise,
+        };
+        let smoothed = smoother.smooth(smoother.filtered(), SMOOTHING);
+        smoothed.with_bands(&smoother, draws)
+    }
+
+    /// Mean nRMSE of the measured channels in free runs over the validation records; `None`
+    /// without any.
+    fn validation_error(&self, theta: &[f64]) -> Option<f64> {
+        let validation = Problem {
+            records: self.validate,
+            ..*self
+        };
+        let smoothed = self
+            .validate
+            .iter()
+            .map(|r| self.smoothed_with(theta, &[], r));
+        let smoothed: Vec<Smoothed> = smoothed.collect();
+        (!smoothed.is_empty()).then(|| measured_error(&validation, theta, &smoothed))
+    }
+
     /// The noise under which a start is looked for: nothing is held against it but the data.
     fn open_start(&self) -> Noise {
         Noise {
@@ -92,50 +140,85 @@ impl Problem<'_> {
     }
 }
 
-/// Learns θ from the records.
+/// Records by what they serve for.
+#[derive(Debug, Clone, Copy)]
+pub struct Data<'a> {
+    /// Learned from.
+    pub train: &'a [Record],
+    /// Never learned from: they choose between the stages of batch, and between starts.
+    pub validate: &'a [Record],
+}
+
+/// Learns θ from records.
 pub fn fit(
     model: &Model,
     records: &[Record],
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
+    let data = Data {
+        train: records,
+        validate: &[],
+    };
+    fit_validated(model, data, settings, observer)
+}
+
+/// The same, with records that guard against learning what only the training records have.
+pub fn fit_validated(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
     settings.check(model)?;
-    check_records(model, records)?;
-    let dt = sample_time(records)?;
+    let all: Vec<Record> = data.train.iter().chain(data.validate).cloned().collect();
+    check_records(model, &all)?;
+    if data.train.is_empty() {
+        return Err(Error::Setting("a fit needs at least one record".into()));
+    }
+    let dt = sample_time(&all)?;
     let mut model = model.clone();
-    let (nominal, first) = prepare(&mut model, records, settings, dt);
+    let (nominal, first, signals) = prepare(&mut model, data.train, settings, dt);
     let model = model;
     let stepper = Stepper::new(&model, &model.system, dt);
     let noise = settings.noise(&model, &nominal, dt);
     let problem = Problem {
         model: &model,
-        records,
+        records: data.train,
+        validate: data.validate,
         stepper: &stepper,
         nominal: &nominal,
         noise: &noise,
     };
-    let theta = initial_theta(&model, settings.seed);
-    let learned = match settings.solver {
-        Solver::Batch => batch::run(&problem, settings, first, theta, observer)?,
-        _ => recursion::run(&problem, settings, first, theta, observer)?,
-    };
+    let (learned, attempts) = starts::run(&problem, settings, (first, signals), observer)?;
+    let regions = region::visited(&model.system, data.train, &learned.smoothed);
     let open = problem.open_start();
-    let estimates = records
-        .iter()
-        .zip(learned.smoothed)
+    let trained = data.train.iter().zip(learned.smoothed);
+    let validated = data.validate.iter();
+    let validated =
+        validated.map(|r| (r, problem.smoothed_with(&learned.theta, &learned.draws, r)));
+    let estimates = trained
+        .chain(validated)
         .map(|(record, smoothed)| {
             let noise = starting_at(&stepper, record, &open);
             Estimate::new(&stepper, record, &learned.theta, &noise, smoothed)
         })
         .collect();
+    let seed = attempts[attempts.iter().position(|a| a.kept).unwrap_or(0)].seed;
     Ok(Fit {
         theta: learned.theta,
         covariance: learned.covariance,
         settings: settings.clone(),
+        seed,
+        attempts,
         reports: learned.reports,
         estimates,
+        trained: data.train.len(),
         dt,
         noise: learned.noise,
+        evidence: learned.evidence,
+        draws: learned.draws,
+        regions,
         nominal,
         model,
     })
@@ -161,9 +244,7 @@ fn check_records(model: &Model, records: &[Record]) -> Result<(), Error> {
 
 /// The sample time that all records share.
 fn sample_time(records: &[Record]) -> Result<f64, Error> {
-    let Some(first) = records.first() else {
-        return Err(Error::Setting("a fit needs at least one record".into()));
-    };
+    let first = &records[0];
     let dt = first.step();
     for record in records {
         if record.len() < 3 {

@@ -2,9 +2,10 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use rayon::prelude::*;
 
 use super::SMOOTHING;
-use super::settings::{Level, Settings};
+use super::settings::{Level, Settings, Solver};
 use crate::estimate::{Smoothed, Smoother};
 use crate::fit::nominal::{self, Nominal};
 use crate::model::Model;
@@ -17,8 +18,16 @@ use crate::step::Stepper;
 /// likelihood of the data chooses. Noise-free records want it loose, noisy ones tight, or the
 /// hidden states follow the noise.
 const RANDOM_WALKS: [f64; 4] = [1.0, 0.1, 0.01, 0.001];
+/// The same for outputs of networks, which drive the hidden states smoothly.
+const SIGNAL_WALKS: [f64; 4] = [10.0, 1.0, 0.1, 0.01];
 /// Noise of known rows relative to that.
 const KNOWN_ROWS: f64 = 1e-4;
+
+/// Where the hidden states start, in scales from their centres: where the measured states do not
+/// tell two hidden ones apart, the start decides which is found, and the likelihood between them.
+const STARTS: [f64; 3] = [0.0, -1.0, 1.0];
+/// How far from there they may be.
+const NEARBY: f64 = 0.1;
 
 /// Random weights, unknown constants at their guess.
 pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
@@ -35,16 +44,93 @@ pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
     theta
 }
 
+/// What networks put out along the records, as far as the known equations tell.
+pub(super) struct Signals {
+    /// The model with these outputs as further states.
+    pub model: Model,
+    /// Call and output of each.
+    pub outputs: Vec<(usize, usize)>,
+    /// Its states, outputs included.
+    pub smoothed: Vec<Smoothed>,
+}
+
 /// Finds the hidden trajectory from the known physics, and from it the scale of everything.
+///
+/// Recursions let the rows with networks walk at random. Batch lets the outputs of the networks
+/// walk instead: hidden states then move smoothly, which tells a hidden state that passes a point
+/// where the measured ones do not feel it from one that turns back there.
 pub(super) fn prepare(
     model: &mut Model,
     records: &[Record],
     settings: &Settings,
     dt: f64,
+) -> (Nominal, Vec<Smoothed>, Option<Signals>) {
+    let n = model.states.len();
+    let signals = match settings.solver {
+        Solver::Batch => model.signals(),
+        _ => None,
+    };
+    let walking = signals.as_ref().map_or(&*model, |(model, _)| model);
+    let (mut nominal, smoothed) = walks(walking, records, settings, dt, n);
+    let own = |s: &Smoothed| Smoothed {
+        states: first_of_each(&s.states, nominal.scale.len(), n),
+        deviations: first_of_each(&s.deviations, nominal.scale.len(), n),
+        cost: s.cost,
+    };
+    let states: Vec<Smoothed> = smoothed.iter().map(own).collect();
+    nominal.center.truncate(n);
+    nominal.scale.truncate(n);
+    nominal.certain.truncate(n);
+    scale_networks(model, records, settings, &nominal, &states, dt);
+    let signals = signals.map(|(model, outputs)| Signals {
+        model,
+        outputs,
+        smoothed,
+    });
+    (nominal, states, signals)
+}
+
+/// The first `n` of every `width` values.
+fn first_of_each(values: &[f64], width: usize, n: usize) -> Vec<f64> {
+    let rows = values.chunks_exact(width);
+    rows.flat_map(|row| &row[..n]).copied().collect()
+}
+
+/// The random walk that the data like best, and the sizes of everything along it.
+fn walks(
+    model: &Model,
+    records: &[Record],
+    settings: &Settings,
+    dt: f64,
+    n: usize,
 ) -> (Nominal, Vec<Smoothed>) {
     let zero = vec![0.0; model.system.parameters()];
     let mut nominal = nominal::nominal(model, records, &zero);
-    let walks = RANDOM_WALKS.map(|level| walk(model, records, settings, &nominal, dt, level, 3));
+    // what walks: outputs of networks; else rows of unknown shape; else those with constants
+    let signals: Vec<usize> = (n..model.states.len()).collect();
+    let candidates = [
+        signals.as_slice(),
+        model.system.network_rows(),
+        model.system.unknown_rows(),
+    ];
+    let rows = candidates.into_iter().find(|r| !r.is_empty());
+    let rows = rows.unwrap_or_default();
+    let levels = if signals.is_empty() {
+        RANDOM_WALKS
+    } else {
+        SIGNAL_WALKS
+    };
+    let walks = levels.map(|level| {
+        walk(
+            model,
+            records,
+            settings,
+            &nominal,
+            dt,
+            (level, rows),
+            (&[0.0], 3),
+        )
+    });
     let likelihood = |i: usize| {
         if walks[i].0.is_nan() {
             f64::NEG_INFINITY
@@ -56,10 +142,15 @@ pub(super) fn prepare(
         .max_by(|&a, &b| likelihood(a).total_cmp(&likelihood(b)))
         .unwrap_or(0);
     nominal::refine(model, &mut nominal, &walks[best].1);
-    let level = RANDOM_WALKS[best];
-    let (_, smoothed) = walk(model, records, settings, &nominal, dt, level, SMOOTHING);
+    let chosen = (levels[best], rows);
+    let offsets = if signals.is_empty() {
+        &STARTS[..1]
+    } else {
+        &STARTS
+    };
+    let more = (offsets, SMOOTHING);
+    let (_, smoothed) = walk(model, records, settings, &nominal, dt, chosen, more);
     nominal::refine(model, &mut nominal, &smoothed);
-    scale_networks(model, records, settings, &nominal, &smoothed, dt);
     (nominal, smoothed)
 }
 
@@ -71,8 +162,8 @@ fn walk(
     settings: &Settings,
     nominal: &Nominal,
     dt: f64,
-    level: f64,
-    iterations: usize,
+    (level, rows): (f64, &[usize]),
+    (offsets, iterations): (&[f64], usize),
 ) -> (f64, Vec<Smoothed>) {
     let stepper = Stepper::new(model, &model.system, dt);
     let zero = vec![0.0; model.system.parameters()];
@@ -82,39 +173,55 @@ fn walk(
         start: Level::Relative(1.0),
         ..settings.clone()
     };
-    // rows of unknown shape walk; where only constants are unknown, their rows do
-    let rows = match model.system.network_rows() {
-        [] => model.system.unknown_rows(),
-        rows => rows,
-    };
     let noise = loose.noise_with(model, nominal, dt, rows);
-    let mut likelihood = 0.0;
-    let smoothed = records
-        .iter()
-        .map(|record| {
-            let noise = starting_at(&stepper, record, &noise);
-            let smoother = Smoother {
-                stepper: &stepper,
-                record,
-                theta: &zero,
-                noise: &noise,
+    let mut hidden = model.hidden();
+    hidden.retain(|i| !rows.contains(i));
+    let one = |record: &Record| {
+        let noise = starting_at(&stepper, record, &noise);
+        let smoother = Smoother {
+            stepper: &stepper,
+            record,
+            theta: &zero,
+            noise: &noise,
+        };
+        let from = |offset: &f64| {
+            let start = elsewhere(&hidden, nominal, &noise, *offset);
+            let filter = Smoother {
+                noise: &start,
+                ..smoother
             };
-            let smoothed = smoother.smooth(smoother.filtered(), iterations);
-            likelihood += smoother.log_likelihood(&smoothed.states);
-            smoothed
-        })
-        .collect();
+            let smoothed = smoother.smooth(filter.filtered(), iterations);
+            (smoother.log_likelihood(&smoothed.states), smoothed)
+        };
+        let all: Vec<_> = offsets.par_iter().map(from).collect();
+        let better = |a: &(f64, _), b: &(f64, _)| a.0 > b.0 || b.0.is_nan();
+        let best = all
+            .into_iter()
+            .reduce(|a, b| if better(&b, &a) { b } else { a });
+        best.expect("one start at least")
+    };
+    let all: Vec<_> = records.par_iter().map(one).collect();
+    let likelihood = all.iter().map(|(l, _)| l).sum();
+    let smoothed = all.into_iter().map(|(_, s)| s).collect();
     (likelihood, smoothed)
+}
+
+/// The same prior with the hidden states' start elsewhere.
+fn elsewhere(hidden: &[usize], nominal: &Nominal, noise: &Noise, offset: f64) -> Noise {
+    let mut noise = noise.clone();
+    if offset != 0.0 {
+        for &i in hidden {
+            noise.start_mean[i] += offset * nominal.scale[i];
+            noise.start[i] = (NEARBY * nominal.scale[i]).powi(2);
+        }
+    }
+    noise
 }
 
 /// The prior of a record's start: its own first measurements where a channel shows a state.
 pub(super) fn starting_at(stepper: &Stepper, record: &Record, noise: &Noise) -> Noise {
     let mut noise = noise.clone();
-    for (y, direct) in record.output(0).iter().zip(stepper.system().direct()) {
-        if let (Some(i), false) = (direct, y.is_nan()) {
-            noise.start_mean[*i] = *y;
-        }
-    }
+    noise.show(record, stepper.system().direct());
     noise
 }
 

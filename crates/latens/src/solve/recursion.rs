@@ -2,6 +2,7 @@
 
 use super::alternating::{self, Form};
 use super::epoch::{Epoch, Segment};
+use super::evidence::Evidence;
 use super::prepare::starting_at;
 use super::settings::{Level, Settings, Solver};
 use super::{EpochReport, Observer, Problem, joint, measured_error, smooth_all};
@@ -19,6 +20,13 @@ pub(super) struct Learned {
     /// Under which they were smoothed.
     pub noise: Noise,
     pub reports: Vec<EpochReport>,
+    /// Draws from the posterior of θ, see [`crate::estimate::bands`]; none where its covariance is
+    /// not to be trusted.
+    pub draws: Vec<Vec<f64>>,
+    /// Mean nRMSE of the measured channels in free runs over the training records.
+    pub free_run: f64,
+    /// Where the solver computes it.
+    pub evidence: Option<Evidence>,
 }
 
 /// Passes a recursion over the records, epoch after epoch.
@@ -82,6 +90,7 @@ pub(super) fn run(
             epoch: number,
             cost,
             consistency: consistency.0 / consistency.1.max(1) as f64,
+            evidence: None,
             free_run,
         };
         if settings.keep_best
@@ -103,11 +112,15 @@ pub(super) fn run(
     }
     let smoothed = smooth_all(problem, &theta, noise, smoothed);
     Ok(Learned {
-        theta,
         covariance,
-        smoothed,
         noise: noise.clone(),
+        free_run: measured_error(problem, &theta, &smoothed),
+        theta,
+        smoothed,
         reports,
+        // every epoch counts the data once more
+        draws: vec![],
+        evidence: None,
     })
 }
 
@@ -118,14 +131,7 @@ fn start_cost(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> Cost {
     for (record, s) in problem.records.iter().zip(smoothed) {
         let noise = starting_at(stepper, record, problem.noise);
         let start = &s.states[..n];
-        cost += trajectory_cost(
-            stepper,
-            &mut stepper.scratch(),
-            record,
-            theta,
-            start,
-            &noise,
-        );
+        cost += trajectory_cost(stepper, record, theta, start, &noise);
     }
     cost
 }

@@ -67,6 +67,9 @@ pub struct Settings {
     pub epochs: usize,
     /// Of the random start of the networks.
     pub seed: u64,
+    /// Starts from so many seeds, from `seed` on; the best is kept. With 1, batch tries the next
+    /// seed where one fails.
+    pub starts: usize,
     /// Segments of the record that update one θ together.
     pub streams: usize,
     /// Q_x of known rows; relative to scale·√(Δt/τ), τ the time in which the data move by their scale.
@@ -92,6 +95,9 @@ pub struct Settings {
     pub scale_outputs: bool,
     /// Keep the epoch whose free run fits the measurements best; else the last.
     pub keep_best: bool,
+    /// Re-estimate R_y from the misfit, and the prior variance of weights by the evidence (batch).
+    pub estimate_noise: bool,
+    pub estimate_prior: bool,
     /// Storage of P_θ.
     pub single_precision: bool,
     /// Variances that replace the levels: Q_x by state, R_y by channel, P_x0 by state.
@@ -109,6 +115,7 @@ impl Settings {
                 solver,
                 epochs: 10,
                 seed: 1,
+                starts: 1,
                 streams: 1,
                 known: Level::Relative(1e-4),
                 hidden: Level::Relative(0.1),
@@ -121,6 +128,8 @@ impl Settings {
                 count_state_uncertainty: true,
                 scale_outputs: true,
                 keep_best: true,
+                estimate_noise: false,
+                estimate_prior: false,
                 single_precision: false,
                 process_of: BTreeMap::new(),
                 measurement_of: BTreeMap::new(),
@@ -129,7 +138,9 @@ impl Settings {
             Solver::Batch => Self {
                 hidden: Level::Relative(0.1),
                 epochs: 9,
-                parameter_variance: 10.0,
+                parameter_variance: 1.0,
+                estimate_noise: true,
+                estimate_prior: true,
                 parameter_drift: 0.0,
                 ..Self::new(Solver::Alternating)
             }
@@ -182,17 +193,14 @@ impl Settings {
     /// Rejects what makes no sense for a model.
     pub fn check(&self, model: &Model) -> Result<(), Error> {
         let fail = |message: String| Err(Error::Setting(message));
-        if self.epochs == 0 || self.streams == 0 {
-            return fail("epochs and streams must be at least 1".into());
+        if self.epochs == 0 || self.streams == 0 || self.starts == 0 {
+            return fail("epochs, starts and streams must be at least 1".into());
         }
         if matches!(self.solver, Solver::Joint | Solver::Batch) && self.streams > 1 {
             return fail(format!(
                 "{} takes one stream; use --streams with alternating",
                 self.solver.name()
             ));
-        }
-        if self.solver == Solver::Batch && !matches!(self.hidden, Level::Relative(_)) {
-            return fail("batch takes a relative --hidden-noise: it tightens it in stages".into());
         }
         if model.system.parameters() == 0 {
             return fail(format!(

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Source, sha256};
+use crate::estimate::Region;
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
 use crate::model::Model;
 use crate::objective::{Cost, Noise};
 use crate::record::Record;
 use crate::score;
-use crate::solve::{EpochReport, Settings, Solver};
+use crate::solve::evidence::Evidence;
+use crate::solve::{Attempt, EpochReport, Settings, Solver};
 use crate::step::Stepper;
 
 /// Version of the folder's layout.
@@ -48,7 +50,14 @@ pub struct Facts {
     pub model_file: String,
     pub model_sha256: String,
     pub solver: Solver,
+    /// Of the start that was kept.
     pub seed: u64,
+    /// All starts.
+    #[serde(default)]
+    pub attempts: Vec<Attempt>,
+    /// What the data say about the model as a whole, where the solver computes it.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
     /// Every setting; with them and the records, a fit repeats bit for bit.
     pub settings: Settings,
     pub sample_time: f64,
@@ -57,6 +66,9 @@ pub struct Facts {
     pub warnings: Vec<String>,
     pub records: Vec<RecordFacts>,
     pub unknowns: Vec<Constant>,
+    /// What each network met in training.
+    #[serde(default)]
+    pub regions: Vec<Region>,
     pub noise: Noise,
     pub nominal: Nominal,
     pub epochs: Vec<EpochFacts>,
@@ -67,7 +79,7 @@ pub struct Facts {
 pub struct RecordFacts {
     pub file: String,
     pub sha256: String,
-    /// What it served for: `train`.
+    /// What it served for: `train` or `validate`.
     pub role: String,
     pub samples: usize,
     /// Samples that the scores are taken over.
@@ -111,6 +123,9 @@ pub struct EpochFacts {
     pub prior: f64,
     #[serde(deserialize_with = "null_is_nan")]
     pub consistency: f64,
+    /// ln p(y), where the solver computes it.
+    #[serde(default)]
+    pub evidence: Option<f64>,
     #[serde(deserialize_with = "null_is_nan")]
     pub free_run: f64,
 }
@@ -136,6 +151,7 @@ impl From<&EpochReport> for EpochFacts {
             start,
             prior,
             consistency: report.consistency,
+            evidence: report.evidence,
             free_run: report.free_run,
         }
     }
@@ -154,16 +170,23 @@ impl Facts {
             model_file: about.model_file,
             model_sha256: sha256(fit.model.text.as_bytes()),
             solver: fit.settings.solver,
-            seed: fit.settings.seed,
+            seed: fit.seed,
+            attempts: fit.attempts.clone(),
+            evidence: fit.evidence.clone(),
             settings: fit.settings.clone(),
             sample_time: fit.dt,
             seconds: about.seconds,
             threads: about.threads,
             warnings: about.warnings,
             records: pairs
-                .map(|(source, estimate)| record_facts(fit, &stepper, source, estimate))
+                .enumerate()
+                .map(|(k, (source, estimate))| RecordFacts {
+                    role: if k < fit.trained { "train" } else { "validate" }.into(),
+                    ..record_facts(fit, &stepper, source, estimate)
+                })
                 .collect(),
             unknowns: constants(fit),
+            regions: fit.regions.clone(),
             noise: fit.noise.clone(),
             nominal: fit.nominal.clone(),
             epochs: fit.reports.iter().map(EpochFacts::from).collect(),
@@ -263,7 +286,7 @@ fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estima
     RecordFacts {
         file: source.file.clone(),
         sha256: source.sha256.clone(),
-        role: "train".into(),
+        role: String::new(),
         samples: record.len(),
         scored: record.len(),
         rmse: channel_scores(model, record, &free_run, score::rmse),

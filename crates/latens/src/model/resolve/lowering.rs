@@ -252,7 +252,18 @@ impl<'a> Lowering<'a> {
         };
         let values = values.into_iter().collect::<Option<_>>()?;
         let call = self.graph.call(n, values);
-        Some(self.graph.leaf(Node::Output(call, k)))
+        if self.variant != Variant::Signals {
+            return Some(self.graph.leaf(Node::Output(call, k)));
+        }
+        let known = self.signals.iter().position(|s| *s == (call, k));
+        let signal = known.unwrap_or(self.signals.len());
+        if known.is_none() {
+            self.signals.push((call, k));
+        }
+        Some(
+            self.graph
+                .leaf(Node::State(self.file.states.len() + signal)),
+        )
     }
 
     /// The names that are functions or are not, in alphabetical order.
