@@ -48,6 +48,14 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A part that leaves the larger one: above 0, below 0.5.
+pub fn tail(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        value if value > 0.0 && value < 0.5 => Ok(value),
+        _ => Err(format!("{text} is not between 0 and 0.5")),
+    }
+}
+
 fn level(text: &str) -> Result<NoiseLevel, String> {
     match text.strip_suffix('%') {
         Some(percent) => Ok(NoiseLevel::OfRange(not_negative(percent.trim())? / 100.0)),

@@ -1,12 +1,12 @@
 //! `latens demo`: fits a built-in system and tells what came of it.
 
 use clap::Args;
+use latens::estimate::Start;
 use latens::fit::Fit;
 use latens::model::Point;
 use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
 use latens::solve::{Settings, Solver};
-use latens::step::Stepper;
 use latens::{Error, Model, score, solve, systems};
 
 use crate::failure::Failure;
@@ -17,17 +17,24 @@ use crate::{interrupt, model};
 /// Rows of the table that compares the learned equation with the true one.
 const POINTS: usize = 6;
 
-/// Fit a built-in system and see what it learns
+const MEANING: &str =
+    "  A model trained on one trajectory knows the equation along that trajectory, and guesses
+  elsewhere. Records from other starts, or under other inputs, teach it the rest; keep one back
+  with --validate to see how far to trust it.
+";
+
+/// Learn what nobody measured, and compare it with the truth: about a minute
 ///
-/// Simulates the system, hides from the solver what no sensor would see, learns the unknown
-/// equation, and compares both with the truth.
+/// Simulates a system, hides from the solver what no sensor would see, learns the unknown
+/// equation, and compares both with the truth. By default it is Hodgkin and Huxley's neuron, whose
+/// gate h is hidden.
 #[derive(Args)]
 pub struct Arguments {
     /// A built-in system, or a model file with a [truth] section
-    #[arg(default_value = "harmonic-oscillator")]
+    #[arg(default_value = "hodgkin-huxley")]
     model: String,
-    /// Passes over the record
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// Tightening stages at the most
+    #[arg(long, value_name = "N", default_value_t = Settings::new(Solver::Batch).epochs as u64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     epochs: u64,
     /// Seed of the network's random start
     #[arg(long, default_value_t = 1)]
@@ -42,11 +49,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings {
         epochs: arguments.epochs as usize,
         seed: arguments.seed,
-        ..Settings::new(Solver::Alternating)
+        ..Settings::new(Solver::Batch)
     };
     settings.check(&model)?;
     interrupt::install();
-    let mut display = Display::new(settings.epochs, false);
+    let mut display = Display::new(&settings, false);
     let fit = solve::fit(
         &model,
         std::slice::from_ref(&record),
@@ -148,14 +155,14 @@ fn setting(model: &Model, record: &Record) -> String {
 fn result(fit: &Fit, record: &Record, seconds: f64) -> String {
     let (model, estimate) = (&fit.model, &fit.estimates[0]);
     let n = model.states.len();
-    let mut out = format!("What was learned in {}\n", text::seconds(seconds));
+    let mut out = format!("\nWhat was learned in {}\n", text::seconds(seconds));
     let truth = record.truth.as_deref().unwrap_or(&[]);
     for i in model.hidden() {
         if let Some(error) = score::nrmse(&estimate.smoothed.states, truth, i, n) {
             out += &format!(
                 "  {}, which no sensor saw, was found to {} of its range\n",
                 model.states[i].name,
-                text::error(Some(error))
+                part(error)
             );
         }
     }
@@ -163,7 +170,7 @@ fn result(fit: &Fit, record: &Record, seconds: f64) -> String {
         .states
         .iter()
         .zip(&estimate.states)
-        .filter_map(|(state, error)| Some(format!("{} {}", state.name, shown((*error)?))))
+        .filter_map(|(state, error)| Some(format!("{} {}", state.name, part((*error)?))))
         .collect();
     out += &format!(
         "  simulated from its start without looking at the data again, the model errs by\n  {} of the range\n",
@@ -172,8 +179,12 @@ fn result(fit: &Fit, record: &Record, seconds: f64) -> String {
     out
 }
 
-fn shown(error: f64) -> String {
-    text::error(error.is_finite().then_some(error))
+/// An error as a part of a range.
+fn part(error: f64) -> String {
+    match error.is_finite() {
+        true => text::percent(error),
+        false => "(diverged)".into(),
+    }
 }
 
 /// The learned equations beside the true ones, along the record.
@@ -241,8 +252,7 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
     let (Some(truth), Some(start)) = (&record.truth, record.truth(0)) else {
         return Ok(String::new());
     };
-    let stepper = Stepper::new(model, &model.system, fit.dt);
-    let run = score::free_run(&stepper, &record, &fit.theta, start);
+    let prediction = fit.predictor().predict(&record, Start::At(start));
     let place: Vec<String> = model
         .states
         .iter()
@@ -254,13 +264,25 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
         .iter()
         .enumerate()
         .filter_map(|(i, s)| {
-            let error = score::nrmse(&run, truth, i, model.states.len())?;
-            Some(format!("{} {}", s.name, shown(error)))
+            let error = score::nrmse(&prediction.states, truth, i, model.states.len())?;
+            Some(format!("{} {}", s.name, part(error)))
         })
         .collect();
+    let off = prediction.states.iter().zip(truth);
+    let inside = off.zip(&prediction.deviations);
+    let inside = inside.filter(|((x, t), std)| (*x - *t).abs() <= 1.96 * **std);
+    let inside = inside.count() as f64 / truth.len() as f64;
+    let outside = match prediction.extrapolates() {
+        true => format!(
+            "  Warning: on {} of this run the network meets values unlike any in training\n",
+            text::percent(prediction.outside)
+        ),
+        false => String::new(),
+    };
     Ok(format!(
-        "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n",
+        "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n  {} of the run lies in its own 95 % bands\n{outside}{MEANING}",
         place.join(", "),
-        errors.join(", ")
+        errors.join(", "),
+        text::percent(inside)
     ))
 }

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use latens::fit::run::{self, About, Facts, Source};
-use latens::record::{Mapping, Record, Table};
+use latens::fit::run::{self, About, Facts};
+use latens::record::Record;
 use latens::{Error, Model, solve};
 
 use crate::failure::Failure;
 use crate::progress::Display;
 use crate::settings::Options;
-use crate::{assignments, interrupt, model, summary, text};
+use crate::{data, interrupt, model, summary, text, words};
 
-const DATA: &str = "Data";
 const OUTPUT: &str = "Output";
 
 const AFTER_HELP: &str = "\
@@ -30,17 +29,8 @@ Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 130 interrupt
 pub struct Arguments {
     /// A model file, or the name of a built-in system
     model: String,
-    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
-    /// experiment
-    #[arg(required = true)]
-    data: Vec<PathBuf>,
-    /// Which column stands for a name of the model: --map q=y_qm_m; `t=` alone ignores the file's
-    /// times; may be repeated
-    #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA)]
-    map: Vec<String>,
-    /// Time between samples, for files without a time column [default: the model's step]
-    #[arg(long, value_name = "DT", help_heading = DATA, value_parser = assignments::positive)]
-    step: Option<f64>,
+    #[command(flatten)]
+    data: data::Files,
     /// The run folder to write
     #[arg(short, long, value_name = "FOLDER", default_value = "run", help_heading = OUTPUT)]
     output: PathBuf,
@@ -60,16 +50,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = model::read(&arguments.model)?;
     let settings = arguments.options.settings(&model)?;
-    let records = read(arguments, &model)?;
+    let records = arguments.data.read(&model)?;
     run::check(&arguments.output, arguments.force)?;
-    let mut warnings = step_warnings(arguments, &model, &records);
+    let mut warnings = records.step_warnings(&model);
     for warning in &warnings {
         text::note(&format!("warning: {warning}"));
     }
 
     interrupt::install();
-    let mut display = Display::new(settings.epochs, arguments.quiet);
-    let fit = solve::fit(&model, &records, &settings, &mut display);
+    let mut display = Display::new(&settings, arguments.quiet);
+    let fit = solve::fit_validated(&model, records.data(), &settings, &mut display);
     let seconds = display.seconds();
     display.finish();
     let fit = fit?;
@@ -77,18 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Error::Stopped.into());
     }
 
-    let sources = arguments
-        .data
-        .iter()
-        .zip(&records)
-        .map(|(path, record)| {
-            Ok(Source {
-                file: path.display().to_string(),
-                sha256: run::checksum(path)?,
-                record,
-            })
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
+    let sources = records.sources()?;
     let mut facts = Facts::new(
         &fit,
         &sources,
@@ -100,7 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             warnings: vec![],
         },
     );
-    for warning in score_warnings(&model, &facts, &records) {
+    let poor = score_warnings(&model, &facts, &records.all);
+    for warning in poor.into_iter().chain(start_warning(&facts)) {
         text::note(&format!("warning: {warning}"));
         warnings.push(warning);
     }
@@ -109,44 +89,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let folder = arguments.output.display().to_string();
     if arguments.json {
-        return text::print(&format!("{:#}\n", summary::json(&facts, &folder)));
+        let object = summary::json(&fit.model, &facts, &folder);
+        return text::print(&format!("{object:#}\n"));
     }
     let table = summary::table(&fit.model, &facts);
-    text::print(&format!("{table}\nrun written to {folder}\n"))
-}
-
-fn read(arguments: &Arguments, model: &Model) -> Result<Vec<Record>, Failure> {
-    let mapping = Mapping::parse(&arguments.map)?;
-    let layout = model.layout();
-    let each = arguments.data.iter().map(|path| {
-        let table = Table::read(path)?;
-        Ok(Record::from_table(
-            &table,
-            &layout,
-            &mapping,
-            arguments.step,
-        )?)
-    });
-    each.collect()
-}
-
-/// Records whose step is not the one that the model states.
-fn step_warnings(arguments: &Arguments, model: &Model, records: &[Record]) -> Vec<String> {
-    let Some(step) = model.step else {
-        return vec![];
-    };
-    let differs =
-        |r: &&(&PathBuf, &Record)| (r.1.step() - step).abs() > Record::STEP_TOLERANCE * step;
-    let pairs: Vec<_> = arguments.data.iter().zip(records).collect();
-    let each = pairs.iter().filter(differs).map(|(path, record)| {
-        format!(
-            "{} has a step of {}, the model one of {}; the record's is used",
-            path.display(),
-            text::number(record.step()),
-            text::number(step)
-        )
-    });
-    each.collect()
+    let words = words::summary(&fit, &facts);
+    text::print(&format!("{table}\n{words}\nrun written to {folder}\n"))
 }
 
 /// Records that the fitted model cannot follow: worse than the mean of what was measured.
@@ -165,13 +113,24 @@ fn score_warnings(model: &Model, facts: &Facts, records: &[Record]) -> Vec<Strin
             .collect();
         if !lost.is_empty() {
             warnings.push(format!(
-                "the free run over {} predicts {} no better than a constant would: do not trust this model, however good its smoothed states look",
+                "the free run over {}{} predicts {} no better than a constant would: do not trust this model, however good its smoothed states look",
                 facts.file,
+                if facts.role == "train" { "" } else { " (validation)" },
                 text::list(&lost)
             ));
         }
     }
     warnings
+}
+
+/// No start worked, and the least bad is what there is.
+fn start_warning(facts: &Facts) -> Option<String> {
+    let kept = facts.attempts.iter().find(|a| a.kept)?;
+    let why = kept.failure.as_ref()?;
+    let tried = text::count(facts.attempts.len(), "start");
+    Some(format!(
+        "{tried} tried, none worked ({why}): the model or the data may be wrong; check units, signs and columns, or try --starts 8"
+    ))
 }
 
 /// Standard deviation of a channel.

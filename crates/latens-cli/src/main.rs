@@ -1,6 +1,7 @@
 //! The program `latens`: one file per verb, and what they share.
 
 mod assignments;
+mod data;
 mod demo;
 mod failure;
 mod fit;
@@ -14,6 +15,7 @@ mod simulate;
 mod summary;
 mod systems;
 mod text;
+mod words;
 
 use std::process::ExitCode;
 
@@ -22,7 +24,7 @@ use failure::Failure;
 
 const AFTER_HELP: &str = "\
 First steps:
-  latens demo                                  fit a built-in system and see what it learns
+  latens demo                                  learn a neuron's hidden gate, in about a minute
   latens init harmonic-oscillator              write its model file here, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
   latens fit harmonic-oscillator.toml record.csv -o run

@@ -16,23 +16,34 @@ const SOLVER: &str = "Solver";
 const NOISE: &str = "Noise of states and measurements";
 const PARAMETERS: &str =
     "Learned parameters θ (weights and unknown constants, all scaled to order one)";
+const RECURSIONS: &str =
+    "What only the recursions read (alternating, joint, as-printed); batch does not";
 
 fn solvers() -> PossibleValuesParser {
     PossibleValuesParser::new(Solver::NAMES.iter().map(|(name, _)| *name))
 }
 
-/// A help text with the default of each solver behind it.
-fn help(text: &str, value: impl Fn(&Settings) -> String) -> String {
-    let all: Vec<(&str, String)> = Solver::NAMES
-        .iter()
-        .map(|(name, solver)| (*name, value(&Settings::new(*solver))))
-        .collect();
-    if all.iter().all(|(_, v)| *v == all[0].1) {
-        return format!("{text} [default: {}]", all[0].1);
+/// A help text with the default behind it, and those of the solvers where it is another.
+fn help(solvers: &[Solver], text: &str, value: impl Fn(&Settings) -> String) -> String {
+    let of = |solver: Solver| value(&Settings::new(solver));
+    let default = of(solvers[0]);
+    let others = solvers.iter().filter(|s| of(**s) != default);
+    let others: Vec<String> = others.map(|s| format!("{} {}", s.name(), of(*s))).collect();
+    match others.is_empty() {
+        true => format!("{text} [default: {default}]"),
+        false => format!("{text} [default: {default}; {}]", others.join(", ")),
     }
-    let each: Vec<String> = all.iter().map(|(n, v)| format!("{n} {v}")).collect();
-    format!("{text} [default: {}]", each.join(", "))
 }
+
+/// Solvers that read an option, the one whose default it is first.
+const ALL: [Solver; 4] = [
+    Solver::Batch,
+    Solver::Alternating,
+    Solver::Joint,
+    Solver::AsPrinted,
+];
+const RECURSIVE: [Solver; 3] = [Solver::Alternating, Solver::Joint, Solver::AsPrinted];
+const ALTERNATING: [Solver; 2] = [Solver::Alternating, Solver::AsPrinted];
 
 fn level(level: Level) -> String {
     match level {
@@ -51,26 +62,23 @@ fn number(value: f64) -> String {
 
 #[derive(Args)]
 pub struct Options {
-    /// alternating: states and θ in turn; joint: both together with their cross-covariance;
-    /// as-printed: alternating with the paper's θ equations as they stand in print; batch: all
-    /// states and θ at once by Newton's method, with ever tighter physics
-    #[arg(long, value_name = "NAME", default_value = "alternating", value_parser = solvers(),
+    /// batch: all states and θ at once by Newton's method, with ever tighter physics; the one for
+    /// recorded data. The others pass over the records sample by sample: joint: states and θ in
+    /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper
+    #[arg(long, value_name = "NAME", default_value = "batch", value_parser = solvers(),
           hide_possible_values = true, help_heading = SOLVER)]
     solver: String,
     #[arg(long, value_name = "N", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
-          help = help("Passes over the records, or tightening stages of batch at the most, from 1", |s| s.epochs.to_string()))]
+          help = help(&ALL, "Tightening stages of batch at the most (it ends when the physics is exact), or passes over the records of the others", |s| s.epochs.to_string()))]
     epochs: Option<u64>,
     #[arg(long, value_name = "S", help_heading = SOLVER,
-          help = help("Seed of the networks' random start", |s| s.seed.to_string()))]
+          help = help(&ALL, "Seed of the networks' random start; where it fails, batch tries the next two", |s| s.seed.to_string()))]
     seed: Option<u64>,
-    #[arg(long, value_name = "B", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
-          help = help("Segments of each record that update one θ together, from 1; joint and batch take 1", |s| s.streams.to_string()))]
-    streams: Option<u64>,
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
-        help_heading = SOLVER,
-          help = help("Keep the epoch whose free run fits the measurements best, not the last; not batch", |s| s.keep_best.to_string()))]
-    keep_best: Option<bool>,
-    /// Start from the paper's settings instead of the solver's own; other options still apply
+    #[arg(long, value_name = "K", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=10_000),
+          help = help(&ALL, "Start from K seeds, --seed and those that follow, in parallel, and keep the one whose free run is best: over the validation records where there are any", |s| s.starts.to_string()))]
+    starts: Option<u64>,
+    /// Start from the paper's settings instead of the solver's own; other options still apply; not
+    /// batch, which the paper does not have
     #[arg(long, help_heading = SOLVER)]
     printed_settings: bool,
     /// Start from the settings of an earlier run; other options still apply
@@ -78,51 +86,69 @@ pub struct Options {
     settings: Option<PathBuf>,
 
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("Process noise of known equations: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch keeps it at a thousandth of the hidden one", |s| level(s.known)))]
-    known_noise: Option<f64>,
-    #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("The same for equations that depend on θ; batch starts there and tightens it tenfold a stage", |s| level(s.hidden)))]
+          help = help(&ALL, "Process noise of equations that depend on θ: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch begins there and divides it by ten each stage", |s| level(s.hidden)))]
     hidden_noise: Option<f64>,
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("Measurement noise: standard deviation relative to the noise found in each channel", |s| level(s.measurement)))]
+          help = help(&ALL, "Measurement noise: standard deviation relative to the noise found in each channel", |s| level(s.measurement)))]
     measurement_noise: Option<f64>,
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help("Uncertainty of the start: standard deviation relative to each state's scale", |s| level(s.start)))]
+          help = help(&ALL, "Uncertainty of the start: standard deviation relative to each state's scale", |s| level(s.start)))]
     start_noise: Option<f64>,
-    /// Process noise Q_x as a variance per sample, of all states or by state: h=1e-6,V=1e-8
+    /// Process noise Q_x as a variance per sample, by state: h=1e-6,V=1e-8, which batch then does
+    /// not tighten; or of all states, and batch has one stage
     #[arg(long, value_name = "[STATE=]V", help_heading = NOISE, value_delimiter = ',', value_parser = assignments::variance)]
     process_variance: Vec<Assignment<f64>>,
-    /// Measurement noise R_y as a variance, of all channels or by channel: V=0.01
+    /// Measurement noise R_y as a variance, of all channels or by channel: V=0.01; batch then does
+    /// not estimate it
     #[arg(long, value_name = "[CHANNEL=]V", help_heading = NOISE, value_delimiter = ',', value_parser = assignments::variance)]
     measurement_variance: Vec<Assignment<f64>>,
     /// Uncertainty P_x0 of the start as a variance, of all states or by state
     #[arg(long, value_name = "[STATE=]V", help_heading = NOISE, value_delimiter = ',', value_parser = assignments::variance)]
     start_variance: Vec<Assignment<f64>>,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = NOISE,
+          help = help(&[Solver::Batch], "Estimate R_y from what the fit leaves over; batch only, and not after --measurement-variance unless asked for", |s| s.estimate_noise.to_string()))]
+    estimate_noise: Option<bool>,
 
     #[arg(long, value_name = "V", help_heading = PARAMETERS, value_parser = assignments::positive,
-          help = help("Variance P_θ0 of θ before the data", |s| number(s.parameter_variance)))]
+          help = help(&ALL, "Variance P_θ0 of θ before the data; given, batch does not estimate it", |s| number(s.parameter_variance)))]
     parameter_variance: Option<f64>,
-    #[arg(long, value_name = "V", help_heading = PARAMETERS, value_parser = assignments::not_negative,
-          help = help("Variance Q_θ that θ gains per step of all streams, 0 for none; not batch", |s| number(s.parameter_drift)))]
-    parameter_drift: Option<f64>,
-    #[arg(long, value_name = "F", help_heading = PARAMETERS, value_parser = assignments::positive,
-          help = help("Factor on Q_θ after each epoch, at most 1; not batch", |s| number(s.anneal)))]
-    anneal: Option<f64>,
-    #[arg(long, value_name = "C", help_heading = PARAMETERS, value_parser = assignments::positive,
-          help = help("Noise of the θ step, as a multiple of the row's own standard deviation; larger learns slower; alternating and as-printed", |s| number(s.parameter_noise)))]
-    parameter_noise: Option<f64>,
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
-        help_heading = PARAMETERS,
-          help = help("Count the uncertainty of the states as noise of the θ step; alternating and as-printed", |s| s.count_state_uncertainty.to_string()))]
-    count_state_uncertainty: Option<bool>,
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
-        help_heading = PARAMETERS,
-          help = help("Scale network outputs to the rates of the hidden states", |s| s.scale_outputs.to_string()))]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = PARAMETERS,
+          help = help(&[Solver::Batch], "Let the evidence choose P_θ0 of each network's weights; batch only, and not after --parameter-variance unless asked for", |s| s.estimate_prior.to_string()))]
+    estimate_prior: Option<bool>,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = PARAMETERS,
+          help = help(&ALL, "Scale network outputs to the rates of the hidden states", |s| s.scale_outputs.to_string()))]
     scale_outputs: Option<bool>,
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true,
-        help_heading = PARAMETERS,
-          help = help("Store P_θ in single precision: half the memory, faster for large networks", |s| s.single_precision.to_string()))]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = PARAMETERS,
+          help = help(&ALL, "Store P_θ in single precision: half the memory, faster recursions for large networks", |s| s.single_precision.to_string()))]
     single_precision: Option<bool>,
+
+    #[arg(long, value_name = "B", help_heading = RECURSIONS, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+          help = help(&RECURSIVE, "Segments of each record that update one θ together, from 1; joint takes 1", |s| s.streams.to_string()))]
+    streams: Option<u64>,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = RECURSIONS,
+          help = help(&RECURSIVE, "Keep the epoch whose free run fits the measurements best, not the last", |s| s.keep_best.to_string()))]
+    keep_best: Option<bool>,
+    #[arg(long, value_name = "R", help_heading = RECURSIONS, value_parser = assignments::positive,
+          help = help(&RECURSIVE, "Process noise of known equations, like --hidden-noise; batch takes a thousandth of that", |s| level(s.known)))]
+    known_noise: Option<f64>,
+    #[arg(long, value_name = "V", help_heading = RECURSIONS, value_parser = assignments::not_negative,
+          help = help(&RECURSIVE, "Variance Q_θ that θ gains per step of all streams, 0 for none", |s| number(s.parameter_drift)))]
+    parameter_drift: Option<f64>,
+    #[arg(long, value_name = "F", help_heading = RECURSIONS, value_parser = assignments::positive,
+          help = help(&RECURSIVE, "Factor on Q_θ after each epoch, at most 1", |s| number(s.anneal)))]
+    anneal: Option<f64>,
+    #[arg(long, value_name = "C", help_heading = RECURSIONS, value_parser = assignments::positive,
+          help = help(&ALTERNATING, "Noise of the θ step, as a multiple of the row's own standard deviation; larger learns slower; not joint", |s| number(s.parameter_noise)))]
+    parameter_noise: Option<f64>,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+          hide_possible_values = true, help_heading = RECURSIONS,
+          help = help(&ALTERNATING, "Count the uncertainty of the states as noise of the θ step; not joint", |s| s.count_state_uncertainty.to_string()))]
+    count_state_uncertainty: Option<bool>,
 }
 
 fn set<T>(target: &mut T, value: Option<T>) {
@@ -137,6 +163,7 @@ impl Options {
         let mut s = self.base()?;
         set(&mut s.epochs, self.epochs.map(|n| n as usize));
         set(&mut s.seed, self.seed);
+        set(&mut s.starts, self.starts.map(|n| n as usize));
         set(&mut s.streams, self.streams.map(|n| n as usize));
         set(&mut s.keep_best, self.keep_best);
         set(&mut s.known, self.known_noise.map(Level::Relative));
@@ -158,6 +185,15 @@ impl Options {
         let process = variances(&self.process_variance, &states, "state", &mut s.process_of)?;
         set(&mut s.known, process);
         set(&mut s.hidden, process);
+        // nothing is left to tighten
+        if process.is_some() && s.solver == Solver::Batch {
+            s.epochs = self.epochs.map_or(1, |n| n as usize);
+        }
+        // what somebody knows is not estimated
+        s.estimate_noise &= self.measurement_variance.is_empty();
+        set(&mut s.estimate_noise, self.estimate_noise);
+        s.estimate_prior &= self.parameter_variance.is_none();
+        set(&mut s.estimate_prior, self.estimate_prior);
         let channel = "measurement";
         let own = &mut s.measurement_of;
         let measurement = variances(&self.measurement_variance, &channels, channel, own)?;
@@ -173,12 +209,14 @@ impl Options {
             return Ok(run::load(folder)?.facts.settings);
         }
         let named = Solver::NAMES.iter().find(|(n, _)| *n == self.solver);
-        let solver = named.map_or(Solver::Alternating, |(_, s)| *s);
-        Ok(if self.printed_settings {
-            Settings::printed(solver)
-        } else {
-            Settings::new(solver)
-        })
+        let solver = named.map_or(Solver::Batch, |(_, s)| *s);
+        match (self.printed_settings, solver) {
+            (false, _) => Ok(Settings::new(solver)),
+            (true, Solver::Batch) => Err(Failure::Message(
+                "the paper's settings are those of its recursion; add --solver alternating, joint or as-printed".into(),
+            )),
+            (true, _) => Ok(Settings::printed(solver)),
+        }
     }
 }
 
@@ -210,7 +248,7 @@ mod tests {
     /// A setting that the command line cannot reach would be one that nobody can repeat.
     #[test]
     fn every_setting_has_an_option() {
-        let settings = serde_json::to_value(Settings::new(Solver::Alternating));
+        let settings = serde_json::to_value(Settings::new(Solver::Batch));
         let settings = settings.unwrap();
         let command = Options::augment_args(clap::Command::new("fit"));
         let options: Vec<&str> = command

@@ -78,6 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             _ => None,
         },
         seed: arguments.seed,
+        theta: None,
     };
     let record = simulate(&model, &simulation)?;
     let table = record.to_table(&model.layout())?;

@@ -2,6 +2,7 @@
 
 use latens::Model;
 use latens::fit::run::{Facts, RecordFacts, Scores};
+use latens::solve::Solver;
 use serde_json::json;
 
 use crate::text::{self, Side};
@@ -12,18 +13,23 @@ pub fn table(model: &Model, facts: &Facts) -> String {
         "{}: {}, {}, seed {}, {}\n",
         title(model),
         facts.solver.name(),
-        text::count(facts.epochs.len(), "epoch"),
+        text::count(facts.epochs.len(), pass(facts.solver)),
         facts.seed,
         text::seconds(facts.seconds)
     );
     for record in &facts.records {
         out += &format!(
-            "\n{}, {}\n",
+            "\n{}, {}{}\n",
             record.file,
-            text::count(record.samples, "sample")
+            text::count(record.samples, "sample"),
+            match record.role.as_str() {
+                "validate" => ", validation: never learned from",
+                _ => "",
+            }
         );
         out += &errors(model, record);
     }
+    out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
     if !facts.unknowns.is_empty() {
         out += "\nunknown constants\n";
         let rows: Vec<Vec<String>> = facts
@@ -37,6 +43,14 @@ pub fn table(model: &Model, facts: &Facts) -> String {
         out += &text::table(2, &[Side::Left, Side::Right, Side::Left, Side::Left], &rows);
     }
     out
+}
+
+/// What a solver calls one of its passes.
+fn pass(solver: Solver) -> &'static str {
+    match solver {
+        Solver::Batch => "stage",
+        _ => "epoch",
+    }
 }
 
 fn title(model: &Model) -> &str {
@@ -83,7 +97,6 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
     let mut sides = vec![Side::Left; 3];
     sides.extend([Side::Right; 3]);
     let mut out = text::table(2, &sides, &rows);
-    out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
     if let Some(mean) = record.mean_nrmse {
         out += &format!("  free run, mean over states {mean:.1e}");
         if let Some(hidden) = record.mean_nrmse_hidden {
@@ -95,7 +108,7 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
 }
 
 /// One object for programs.
-pub fn json(facts: &Facts, run: &str) -> serde_json::Value {
+pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
     let records: Vec<_> = facts
         .records
         .iter()
@@ -111,6 +124,10 @@ pub fn json(facts: &Facts, run: &str) -> serde_json::Value {
             })
         })
         .collect();
+    let noise: serde_json::Map<_, _> = noise(model, facts)
+        .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
+        .collect();
+    let evidence = facts.evidence.as_ref();
     json!({
         "run": run,
         "solver": facts.solver.name(),
@@ -119,5 +136,23 @@ pub fn json(facts: &Facts, run: &str) -> serde_json::Value {
         "warnings": facts.warnings,
         "records": records,
         "unknowns": facts.unknowns,
+        "evidence": evidence.map(|e| e.log),
+        "determined": evidence.map(|e| e.determined),
+        "directions": evidence.map(|e| e.directions),
+        "attempts": facts.attempts,
+        "noise": noise,
+    })
+}
+
+/// Each channel with the standard deviation of its noise, in its unit and as a part of its range.
+pub fn noise<'f>(
+    model: &'f Model,
+    facts: &'f Facts,
+) -> impl Iterator<Item = (&'f str, f64, f64)> + 'f {
+    let sizes = facts.noise.measurement.iter().zip(&facts.nominal.range);
+    let each = model.measurements.iter().zip(sizes);
+    each.map(|(channel, (variance, range))| {
+        let std = variance.sqrt();
+        (channel.name.as_str(), std, std / range)
     })
 }

@@ -45,6 +45,19 @@ pub fn error(value: Option<f64>) -> String {
     value.map_or("diverged".into(), |v| format!("{v:.1e}"))
 }
 
+/// A part of a whole for people, two digits.
+pub fn percent(part: f64) -> String {
+    let value = 100.0 * part;
+    if !value.is_finite() {
+        return "more than any number".into();
+    }
+    if value < 1e-4 {
+        return "less than 0.0001 %".into();
+    }
+    let decimals = (1.0 - value.log10().floor()).max(0.0) as usize;
+    format!("{value:.decimals$} %")
+}
+
 /// A duration for people.
 pub fn seconds(value: f64) -> String {
     if value < 60.0 {
@@ -129,6 +142,12 @@ mod tests {
         assert_eq!(shown(1.0, 0.0), "1.000 ± 0.0e0");
         assert_eq!(shown(1.0, 1e-12), "1.000 ± 1.0e-12");
         assert_eq!(shown(5e6, 2e4), "5.000e6 ± 2.0e4");
+    }
+
+    #[test]
+    fn parts_have_two_digits() {
+        let shown = [0.5, 0.0123, 2.1e-5, 1e-9].map(percent);
+        assert_eq!(shown, ["50 %", "1.2 %", "0.0021 %", "less than 0.0001 %"]);
     }
 
     #[test]

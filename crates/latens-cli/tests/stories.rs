@@ -25,12 +25,12 @@ fn from_a_built_in_system_to_a_run() {
     assert!(shown.out.ends_with("run written to run\n"), "{}", shown.out);
     assert_eq!(
         shown.err.lines().count(),
-        2,
-        "one line per epoch: {}",
+        3,
+        "one line per stage, one for the refinement: {}",
         shown.err
     );
     assert!(
-        shown.err.starts_with("epoch 1 of 2: cost "),
+        shown.err.starts_with("stage 1: free-run error "),
         "{}",
         shown.err
     );
@@ -39,6 +39,7 @@ fn from_a_built_in_system_to_a_run() {
     assert_eq!(model, place.read("harmonic-oscillator.toml"));
     let facts: serde_json::Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
     assert_eq!(facts["settings"]["epochs"], 2);
+    assert_eq!(facts["solver"], "batch");
     assert_eq!(facts["seed"], 3);
     assert_eq!(
         facts["command"],
@@ -61,7 +62,7 @@ fn from_a_built_in_system_to_a_run() {
 fn a_run_repeats_bit_for_bit_from_its_settings() {
     let place = with_record();
     place.succeeds(
-        "fit harmonic-oscillator record.csv --epochs 2 --anneal 0.3 --hidden-noise 0.2 -q -o first",
+        "fit harmonic-oscillator record.csv --epochs 2 --parameter-variance 0.5 --hidden-noise 0.2 -q -o first",
     );
     place.succeeds("fit harmonic-oscillator record.csv --settings first -q -o second");
     let weights = |run: &str| fs::read(place.path(&format!("{run}/weights.safetensors"))).unwrap();
@@ -80,7 +81,7 @@ fn json_is_one_object_and_progress_stays_apart() {
     let shown = place.succeeds("fit harmonic-oscillator record.csv second.csv --epochs 1 --json");
     let object: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
     assert_eq!(object["run"], "run");
-    assert_eq!(object["solver"], "alternating");
+    assert_eq!(object["solver"], "batch");
     assert_eq!(object["seed"], 1);
     assert!(object["seconds"].as_f64().unwrap() > 0.0);
     assert_eq!(object["warnings"].as_array().unwrap().len(), 0);
@@ -91,6 +92,9 @@ fn json_is_one_object_and_progress_stays_apart() {
     );
     assert_eq!(second["scored"], 601);
     assert!(second["rmse"]["z"].is_f64() && second["nrmse"]["truth_v"].is_f64());
+    assert!(object["evidence"].is_f64());
+    assert!(object["determined"].as_f64().unwrap() <= object["directions"].as_f64().unwrap());
+    assert!(object["noise"]["z"]["of_range"].as_f64().unwrap() < 0.01);
     assert!(place.path("run/states_1.csv").is_file() && place.path("run/states_2.csv").is_file());
 
     let systems = place.succeeds("systems --json").out;
@@ -248,6 +252,12 @@ fn a_model_that_learned_nothing_is_called_so() {
     let shown = place.succeeds("fit wrong.toml falling.csv --epochs 1 -q");
     let expected = "warning: the free run over falling.csv predicts x no better than a constant";
     assert!(shown.err.starts_with(expected), "{}", shown.err);
+    let expected = "warning: 3 starts tried, none worked (";
+    assert!(shown.err.contains(expected), "{}", shown.err);
+    let failed = "start with seed 3: ";
+    assert!(shown.out.contains(failed), "{}", shown.out);
+    let poor = "poorly determined, ";
+    assert!(shown.out.contains(poor), "{}", shown.out);
 }
 
 #[test]
@@ -284,11 +294,12 @@ fn a_closed_pipe_is_not_an_error() {
 #[test]
 fn the_demo_tells_what_it_learned() {
     let place = Place::new();
-    let shown = place.succeeds("demo --epochs 2").out;
+    let shown = place.succeeds("demo harmonic-oscillator --epochs 2").out;
     for part in [
         "What is known\n  z' = v\n",
         "nobody measured v",
         "learned v'",
+        "A model trained on one trajectory",
         "v' = -omega^2*z",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -296,36 +307,34 @@ fn the_demo_tells_what_it_learned() {
     assert!(place.fails(1, "demo emps").contains("no [truth] section"));
 }
 
-/// Ctrl-C leaves neither a run nor a piece of one.
+/// Ctrl-C leaves neither a run nor a piece of one, whatever the solver.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_fit_leaves_nothing() {
-    let place = with_record();
-    let mut child = Command::new(BINARY)
-        .current_dir(place.path("."))
-        .args([
-            "fit",
-            "harmonic-oscillator",
-            "record.csv",
-            "--epochs",
-            "1000000",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().starts_with("epoch 1 of"));
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let last = lines.map_while(Result::ok).last();
-    assert_eq!(last.as_deref(), Some("stopped; nothing was written"));
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(place.names(), ["harmonic-oscillator.toml", "record.csv"]);
+    for (long, first) in [
+        ("--solver alternating --epochs 1000000", "epoch 1 of"),
+        ("--starts 12", "1 of 12 starts done"),
+    ] {
+        let place = with_record();
+        let mut child = Command::new(BINARY)
+            .current_dir(place.path("."))
+            .args(["fit", "harmonic-oscillator", "record.csv"])
+            .args(long.split(' '))
+            // one start after another, however many cores there are
+            .env("RAYON_NUM_THREADS", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        assert!(line.starts_with(first), "{line}");
+        let pid = child.id().to_string();
+        let kill = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(kill.unwrap().success());
+        let last = lines.map_while(Result::ok).last();
+        assert_eq!(last.as_deref(), Some("stopped; nothing was written"));
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(place.names(), ["harmonic-oscillator.toml", "record.csv"]);
+    }
 }

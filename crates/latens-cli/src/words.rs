@@ -1,0 +1,156 @@
+//! A fit in plain words: what to believe of it, and what not.
+
+use latens::fit::Fit;
+use latens::fit::run::Facts;
+use latens::solve::{Level, Solver};
+
+use crate::summary;
+use crate::text;
+
+/// A state counts as poorly determined where its standard deviation is above this part of its
+/// scale …
+const UNCERTAIN: f64 = 0.3;
+/// … over more than this part of a record.
+const PART: f64 = 0.1;
+/// batch asks no channel to be fitted closer than this part of its range; noise below does not
+/// show.
+const RESOLUTION: f64 = 1.001e-4;
+
+/// What a fit came to.
+pub fn summary(fit: &Fit, facts: &Facts) -> String {
+    let mut lines = vec![];
+    lines.push(following(fit, facts, "train", "the measurements"));
+    if fit.estimates.len() > fit.trained {
+        let what = "the validation records, never learned from,";
+        lines.push(following(fit, facts, "validate", what));
+    }
+    lines.extend(determined(facts));
+    lines.extend(hidden(fit));
+    lines.push(noise(fit, facts));
+    lines.extend(starts(facts));
+    let lines = lines.iter().map(|line| format!("  {line}\n"));
+    format!("in short\n{}", lines.collect::<String>())
+}
+
+/// How far a free run is from what was measured, by its worst channel.
+fn following(fit: &Fit, facts: &Facts, role: &str, what: &str) -> String {
+    let mut worst: Option<(f64, &str)> = None;
+    let records = facts.records.iter().filter(|r| r.role == role);
+    for record in records {
+        for channel in &fit.model.measurements {
+            let Some(error) = record.nrmse.get(&channel.name) else {
+                continue;
+            };
+            let error = error.unwrap_or(f64::INFINITY);
+            if worst.is_none_or(|(before, _)| error > before) {
+                worst = Some((error, &channel.name));
+            }
+        }
+    }
+    match worst {
+        None => format!("on {what} a free run cannot be scored: no channel moves"),
+        Some((error, channel)) if error.is_infinite() => {
+            format!("on {what} a free run leaves the finite numbers in {channel}")
+        }
+        Some((error, channel)) => {
+            let several = fit.model.measurements.len() > 1;
+            format!(
+                "on {what} a free run errs by {} of the range of {channel}{}",
+                text::percent(error),
+                if several { ", the worst channel" } else { "" }
+            )
+        }
+    }
+}
+
+/// How much of θ the data speak of.
+fn determined(facts: &Facts) -> Option<String> {
+    let evidence = facts.evidence.as_ref()?;
+    let (known, all) = (evidence.determined.round() as usize, evidence.directions);
+    Some(match known >= all {
+        true => format!("the data determine all {all} directions of θ"),
+        false => format!(
+            "the data determine {known} of {all} directions of θ; the rest is left to the prior: away from the data the model guesses"
+        ),
+    })
+}
+
+/// The hidden states that the smoother is not sure of.
+fn hidden(fit: &Fit) -> Option<String> {
+    let model = &fit.model;
+    let (hidden, n) = (model.hidden(), model.states.len());
+    let uncertain = |i: usize| {
+        let part = fit.estimates[..fit.trained].iter().map(|estimate| {
+            let own = estimate.smoothed.deviations.iter().skip(i).step_by(n);
+            let count = own.clone().count() as f64;
+            // a deviation that is no number is not a small one
+            let small = own.filter(|std| **std <= UNCERTAIN * fit.nominal.scale[i]);
+            1.0 - small.count() as f64 / count
+        });
+        part.fold(0.0, f64::max)
+    };
+    let poor: Vec<String> = hidden
+        .iter()
+        .filter(|i| uncertain(**i) > PART)
+        .map(|i| {
+            format!(
+                "{} ({})",
+                model.states[*i].name,
+                text::percent(uncertain(*i))
+            )
+        })
+        .collect();
+    let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
+    match (hidden.is_empty(), poor.is_empty()) {
+        (true, _) => None,
+        (false, true) => {
+            let names = hidden.iter().map(|i| model.states[*i].name.as_str());
+            let names: Vec<&str> = names.collect();
+            Some(format!(
+                "{}, which no sensor saw, {} well determined along the record",
+                text::list(&names),
+                if names.len() == 1 { "is" } else { "are" }
+            ))
+        }
+        (false, false) => Some(format!(
+            "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",
+            text::percent(UNCERTAIN),
+            text::list(&poor)
+        )),
+    }
+}
+
+/// The noise of each channel.
+fn noise(fit: &Fit, facts: &Facts) -> String {
+    let settings = &fit.settings;
+    let each = summary::noise(&fit.model, facts).map(|(name, _, part)| {
+        let given = settings.measurement_of.contains_key(name)
+            || matches!(settings.measurement, Level::Variance(_));
+        let floor = settings.solver == Solver::Batch && part < RESOLUTION;
+        match (given, floor) {
+            (true, _) => format!("{name} {}, as given", text::percent(part)),
+            (false, true) => format!("{name} at most 0.01 %"),
+            (false, false) => format!("{name} {}", text::percent(part)),
+        }
+    });
+    let each: Vec<String> = each.collect();
+    format!("noise (standard deviation over range): {}", each.join("; "))
+}
+
+/// Which seed was kept, and what became of the others; nothing where the first did.
+fn starts(facts: &Facts) -> Vec<String> {
+    if facts.attempts.len() == 1 && facts.attempts[0].failure.is_none() {
+        return vec![];
+    }
+    let each = facts.attempts.iter().map(|attempt| {
+        let error = match attempt.error.is_finite() {
+            true => format!("free run {:.1e}", attempt.error),
+            false => "no free run".into(),
+        };
+        let kept = if attempt.kept { ", kept" } else { "" };
+        let failure = attempt.failure.as_ref();
+        let failure = failure.map_or(String::new(), |why| format!("; failed: {why}"));
+        format!("start with seed {}: {error}{kept}{failure}", attempt.seed)
+    });
+    each.collect()
+}
