@@ -185,10 +185,6 @@ impl Options {
         let process = variances(&self.process_variance, &states, "state", &mut s.process_of)?;
         set(&mut s.known, process);
         set(&mut s.hidden, process);
-        // nothing is left to tighten
-        if process.is_some() && s.solver == Solver::Batch {
-            s.epochs = self.epochs.map_or(1, |n| n as usize);
-        }
         // what somebody knows is not estimated
         s.estimate_noise &= self.measurement_variance.is_empty();
         set(&mut s.estimate_noise, self.estimate_noise);

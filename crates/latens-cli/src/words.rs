@@ -2,7 +2,7 @@
 
 use latens::fit::Fit;
 use latens::fit::run::Facts;
-use latens::solve::{Level, Solver};
+use latens::solve::{Level, RESOLUTION, Solver};
 
 use crate::summary;
 use crate::text;
@@ -12,9 +12,6 @@ use crate::text;
 const UNCERTAIN: f64 = 0.3;
 /// … over more than this part of a record.
 const PART: f64 = 0.1;
-/// batch asks no channel to be fitted closer than this part of its range; noise below does not
-/// show.
-const RESOLUTION: f64 = 1.001e-4;
 
 /// What a fit came to.
 pub fn summary(fit: &Fit, facts: &Facts) -> String {
@@ -126,10 +123,10 @@ fn noise(fit: &Fit, facts: &Facts) -> String {
     let each = summary::noise(&fit.model, facts).map(|(name, _, part)| {
         let given = settings.measurement_of.contains_key(name)
             || matches!(settings.measurement, Level::Variance(_));
-        let floor = settings.solver == Solver::Batch && part < RESOLUTION;
+        let floor = settings.solver == Solver::Batch && part < 1.001 * RESOLUTION;
         match (given, floor) {
             (true, _) => format!("{name} {}, as given", text::percent(part)),
-            (false, true) => format!("{name} at most 0.01 %"),
+            (false, true) => format!("{name} at most {}", text::percent(RESOLUTION)),
             (false, false) => format!("{name} {}", text::percent(part)),
         }
     });

@@ -30,6 +30,17 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// All variances times a factor.
+    pub fn times(&self, factor: f64) -> Self {
+        let each = |variances: &[f64]| variances.iter().map(|v| v * factor).collect();
+        Self {
+            process: each(&self.process),
+            measurement: each(&self.measurement),
+            start_mean: self.start_mean.clone(),
+            start: each(&self.start),
+        }
+    }
+
     /// Puts the start's mean where a record's first measurements show a state.
     pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
         for (y, direct) in record.output(0).iter().zip(direct) {

@@ -1,6 +1,9 @@
 //! Facts of the mathematics that the recursions and the smoother must reproduce: closed forms of
 //! linear problems, solved densely.
 
+mod dense;
+
+use dense::{DT, Dense, LINEAR, dense_linear, model, random_record};
 use latens::estimate::Smoother;
 use latens::fit::Fit;
 use latens::linalg::small::{cholesky, solve};
@@ -13,33 +16,6 @@ use latens::solve::{Level, Settings, Silent, Solver, fit};
 use latens::step::Stepper;
 use latens::{Model, Record};
 use rand::{RngExt, SeedableRng};
-
-const DT: f64 = 0.1;
-
-fn model(states: &str) -> Model {
-    let text = format!("[time]\nstep = {DT}\n{states}");
-    Model::from_text("test.toml", &text).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// A record of random inputs and outputs: the facts below hold for any data.
-fn random_record(model: &Model, samples: usize, seed: u64) -> Record {
-    let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
-    let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
-    Record {
-        name: "random".into(),
-        time: (0..samples).map(|k| k as f64 * DT).collect(),
-        inputs: (0..samples * d_u)
-            .map(|_| rng.random_range(-1.0..1.0))
-            .collect(),
-        outputs: (0..samples * d_y)
-            .map(|_| rng.random_range(-1.0..1.0))
-            .collect(),
-        truth: None,
-        d_u,
-        d_y,
-        d_x: model.states.len(),
-    }
-}
 
 fn noise(model: &Model, process: f64, measurement: f64, start: f64) -> Noise {
     let n = model.states.len();
@@ -91,40 +67,6 @@ fn segment<'r>(record: &'r Record, noise: &Noise, samples: std::ops::Range<usize
         samples,
         start,
         start_variance: noise.start.clone(),
-    }
-}
-
-/// A dense least-squares problem min Σ (rowᵀz − value)²/variance.
-struct Dense {
-    n: usize,
-    normal: Vec<f64>,
-    right: Vec<f64>,
-}
-
-impl Dense {
-    fn new(n: usize) -> Self {
-        Self {
-            n,
-            normal: vec![0.0; n * n],
-            right: vec![0.0; n],
-        }
-    }
-
-    fn add(&mut self, row: &[(usize, f64)], value: f64, variance: f64) {
-        for &(i, a) in row {
-            self.right[i] += a * value / variance;
-            for &(j, b) in row {
-                self.normal[i * self.n + j] += a * b / variance;
-            }
-        }
-    }
-
-    /// The minimiser, and the inverse of the normal matrix: the posterior covariance.
-    fn solve(&self) -> (Vec<f64>, Vec<f64>) {
-        let (mut z, mut inverse) = (self.right.clone(), latens::linalg::small::identity(self.n));
-        solve(&mut self.normal.clone(), &mut z, self.n).unwrap();
-        solve(&mut self.normal.clone(), &mut inverse, self.n).unwrap();
-        (z, inverse)
     }
 }
 
@@ -264,38 +206,6 @@ fn several_rows_are_taken_together() {
     }
 }
 
-const LINEAR: &str = "[inputs]\nu = {}\n\
-    [states.x]\nderivative = \"v + g*u\"\n[states.v]\nderivative = \"-x - 0.3*v + p\"\n\
-    [measurements]\ny = \"x + 0.1*v\"\n\
-    [unknowns]\np = { guess = 0, scale = 1 }\ng = { guess = 0.2, scale = 1 }\n";
-
-/// The least-squares problem of LINEAR over all states, p and g; y_0 is used only where asked for.
-fn dense_linear(record: &Record, noise: &Noise, prior: f64, with_first: bool) -> Dense {
-    let samples = record.len();
-    let (p, g) = (2 * samples, 2 * samples + 1);
-    let mut dense = Dense::new(g + 1);
-    dense.add(&[(p, 1.0)], 0.0, prior);
-    dense.add(&[(g, 1.0)], 0.0, prior);
-    for i in 0..2 {
-        dense.add(&[(i, 1.0)], noise.start_mean[i], noise.start[i]);
-    }
-    for k in 0..samples {
-        if (k > 0 || with_first) && !record.output(k)[0].is_nan() {
-            let row = [(2 * k, 1.0), (2 * k + 1, 0.1)];
-            dense.add(&row, record.output(k)[0], noise.measurement[0]);
-        }
-        if k > 0 {
-            let (a, b) = (2 * (k - 1), 2 * k);
-            let u = record.input(k - 1)[0];
-            let first = [(b, 1.0), (a, -1.0), (a + 1, -DT), (g, -DT * u)];
-            dense.add(&first, DT * 0.2 * u, noise.process[0]);
-            let second = [(b + 1, 1.0), (a + 1, -1.0 + 0.3 * DT), (a, DT), (p, -DT)];
-            dense.add(&second, 0.0, noise.process[1]);
-        }
-    }
-    dense
-}
-
 /// On a linear system the joint filter's θ is the maximum-a-posteriori estimate given all data,
 /// and its covariance the posterior's; also with channels missing.
 #[test]
@@ -328,180 +238,6 @@ fn joint_filter_has_the_closed_form() {
             assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-10);
         }
     }
-}
-
-/// LINEAR fitted to a record as whole-record Newton does where the user fixes all noise.
-fn batch_fit(record: &Record, prior: f64) -> Fit {
-    let variances = |values: [(&str, f64); 2]| values.map(|(n, v)| (n.to_string(), v)).into();
-    let settings = Settings {
-        // relative levels would be tightened from stage to stage
-        known: Level::Variance(0.02),
-        hidden: Level::Variance(0.1),
-        process_of: variances([("x", 0.02), ("v", 0.1)]),
-        start_of: variances([("x", 0.5), ("v", 0.7)]),
-        measurement: Level::Variance(0.05),
-        parameter_variance: prior,
-        estimate_noise: false,
-        estimate_prior: false,
-        ..Settings::new(Solver::Batch)
-    };
-    let records = std::slice::from_ref(record);
-    fit(&model(LINEAR), records, &settings, &mut Silent).unwrap()
-}
-
-/// On a system that is linear in states and constants together the whole-record solver's θ and
-/// states are the maximum-a-posteriori solution of all data at once, and its covariance the
-/// posterior's, all noise being the user's.
-#[test]
-fn batch_has_the_closed_form() {
-    let mut record = random_record(&model(LINEAR), 30, 6);
-    record.outputs[12] = f64::NAN;
-    let prior = 3.0;
-    let mut fit = batch_fit(&record, prior);
-    assert_eq!(fit.noise.process, [0.02, 0.1]);
-    assert_eq!(fit.noise.measurement, [0.05]);
-    assert_eq!(fit.noise.start, [0.5, 0.7]);
-    let (z, inverse) = dense_linear(&record, &fit.noise, prior, true).solve();
-    let (first, packed) = (z.len() - 2, fit.covariance.to_packed());
-    let states = &fit.estimates[0].smoothed.states;
-    for (i, (found, expected)) in states.iter().chain(&fit.theta).zip(&z).enumerate() {
-        assert!((found - expected).abs() < 1e-8, "{i}: {found} {expected}");
-    }
-    for i in 0..2 {
-        for j in 0..=i {
-            let covariance = inverse[(first + i) * z.len() + first + j];
-            assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-8);
-        }
-    }
-}
-
-/// Of a long record only some rows make up A on the way to θ, so that a step is not exact even
-/// where all is linear. The gradient is: what the whole of A says is left to go, is far
-/// below the uncertainty of θ.
-#[test]
-fn thinning_changes_the_way_and_not_the_solution() {
-    let record = random_record(&model(LINEAR), 1000, 6);
-    let prior = 3.0;
-    let mut fit = batch_fit(&record, prior);
-    let stepper = Stepper::new(&fit.model, &fit.model.system, DT);
-    let smoother = Smoother {
-        stepper: &stepper,
-        record: &record,
-        theta: &fit.theta,
-        noise: &fit.noise,
-    };
-    let (equations, _) = smoother.eliminate(&fit.estimates[0].smoothed.states, 1);
-    let factor = equations.factor(&[1.0 / prior; 2]).unwrap();
-    let right = equations.b.iter().zip(&fit.theta);
-    let right: Vec<f64> = right.map(|(b, t)| b - t / prior).collect();
-    let left = normal::solve(&factor, &right);
-    let packed = fit.covariance.to_packed();
-    for (i, variance) in [packed[0], packed[2]].into_iter().enumerate() {
-        // 2e-3 when this was written
-        assert!(
-            left[i].abs() < 0.01 * variance.sqrt(),
-            "{left:?} {packed:?}"
-        );
-    }
-}
-
-/// ln N(y; mean, M diag(v) Mᵀ): y is the mean plus sources of variance v that act through M,
-/// given column by column.
-fn log_density(off: &[f64], sources: &[(Vec<f64>, f64)]) -> f64 {
-    let n = off.len();
-    let mut covariance = vec![0.0; n * n];
-    for (column, variance) in sources {
-        for i in 0..n {
-            for j in 0..n {
-                covariance[i * n + j] += variance * column[i] * column[j];
-            }
-        }
-    }
-    let mut solved = off.to_vec();
-    solve(&mut covariance.clone(), &mut solved, n).unwrap();
-    cholesky(&mut covariance, n).unwrap();
-    let log_determinant: f64 = (0..n).map(|i| 2.0 * covariance[i * n + i].ln()).sum();
-    let square: f64 = solved.iter().zip(off).map(|(a, b)| a * b).sum();
-    -0.5 * (square + log_determinant + n as f64 * std::f64::consts::TAU.ln())
-}
-
-/// What LINEAR's sensor shows from a start, with impulses (sample, state, size) and θ.
-fn linear_response(
-    record: &Record,
-    start: [f64; 2],
-    impulse: Option<(usize, usize)>,
-    [p, g]: [f64; 2],
-) -> Vec<f64> {
-    let mut state = start;
-    let mut outputs = Vec::new();
-    for k in 0..record.len() {
-        if k > 0 {
-            let ([x, v], u) = (state, record.input(k - 1)[0]);
-            state = [x + DT * (v + g * u), v + DT * (-x - 0.3 * v + p)];
-        }
-        if let Some((at, i)) = impulse
-            && at == k
-        {
-            state[i] += 1.0;
-        }
-        outputs.push(state[0] + 0.1 * state[1]);
-    }
-    let measured = outputs.into_iter().zip(&record.outputs);
-    measured
-        .filter(|(_, y)| !y.is_nan())
-        .map(|(h, _)| h)
-        .collect()
-}
-
-/// Laplace's evidence is exact where everything is Gaussian: the density of y as one vector,
-/// whose covariance is summed over start, constants, process and measurement noise. γ is d − tr P⁻¹C
-/// of the dense posterior.
-#[test]
-fn evidence_is_the_marginal_likelihood() {
-    let mut record = random_record(&model(LINEAR), 30, 8);
-    record.outputs[0] = f64::NAN;
-    record.outputs[17] = f64::NAN;
-    let prior = 0.5;
-    let fit = batch_fit(&record, prior);
-    let (noise, none) = (&fit.noise, [0.0; 2]);
-    let start = [noise.start_mean[0], noise.start_mean[1]];
-    let mean = linear_response(&record, start, None, [0.0, 0.2]);
-    let measured = record.outputs.iter().filter(|y| !y.is_nan());
-    let off: Vec<f64> = measured.zip(&mean).map(|(y, m)| y - m).collect();
-    let mut sources = vec![
-        (linear_response(&record, none, None, [1.0, 0.0]), prior),
-        (linear_response(&record, none, None, [0.0, 1.0]), prior),
-    ];
-    for i in 0..2 {
-        for k in 0..record.len() {
-            let variance = if k == 0 {
-                noise.start[i]
-            } else {
-                noise.process[i]
-            };
-            sources.push((linear_response(&record, none, Some((k, i)), none), variance));
-        }
-    }
-    for i in 0..off.len() {
-        let own = (0..off.len()).map(|j| f64::from(i == j)).collect();
-        sources.push((own, noise.measurement[0]));
-    }
-    let expected = log_density(&off, &sources);
-    let found = fit.evidence.unwrap();
-    assert!(
-        (found.log - expected).abs() < 1e-8 * expected.abs(),
-        "{} {expected}",
-        found.log
-    );
-    let (z, inverse) = dense_linear(&record, noise, prior, true).solve();
-    let diagonal = (z.len() - 2..z.len()).map(|i| inverse[i * z.len() + i]);
-    let determined = 2.0 - diagonal.map(|c| c / prior).sum::<f64>();
-    assert!(
-        (found.determined - determined).abs() < 1e-8,
-        "{}",
-        found.determined
-    );
-    assert_eq!(found.directions, 2);
 }
 
 /// With θ known the smoother's states are the least-squares trajectory and its deviations the

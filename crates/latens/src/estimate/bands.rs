@@ -6,10 +6,14 @@
 //! 1/√(2·[`DRAWS`]), 9 %. Where a record has no measurements the passes simulate, and the same
 //! code gives the bands of a free run.
 
+use rayon::prelude::*;
+
 use super::smoother::{Smoothed, Smoother};
 
 /// Draws of δθ.
 pub const DRAWS: usize = 64;
+/// Draws that go through one linearisation: their trajectories are kept meanwhile.
+const GROUP: usize = 16;
 
 impl Smoother<'_> {
     /// Standard deviations of the states around a trajectory that fits, with what the draws of δθ
@@ -19,10 +23,19 @@ impl Smoother<'_> {
         let alone = self.deviations(&pass);
         let still = self.backward(&pass, &pass.means);
         let mut square = vec![0.0; states.len()];
-        for draw in draws {
-            let moved = self.backward(&pass, &self.shift(states, draw, &pass));
-            for ((s, a), b) in square.iter_mut().zip(&moved).zip(&still) {
-                *s += (a - b) * (a - b) / draws.len() as f64;
+        for group in draws.chunks(GROUP) {
+            let driven = self.driven(states, group);
+            let moved: Vec<Vec<f64>> = (0..group.len())
+                .into_par_iter()
+                .map(|k| {
+                    let own = driven.iter().skip(k).step_by(group.len());
+                    self.backward(&pass, &self.carried(&pass, own.copied()))
+                })
+                .collect();
+            for moved in moved {
+                for ((s, a), b) in square.iter_mut().zip(&moved).zip(&still) {
+                    *s += (a - b) * (a - b) / draws.len() as f64;
+                }
             }
         }
         let both = alone.iter().zip(&square);

@@ -275,38 +275,55 @@ impl Smoother<'_> {
     /// gains and covariances stay.
     #[doc(hidden)]
     pub fn shift(&self, states: &[f64], increment: &[f64], pass: &Forward) -> Means {
-        let system = self.stepper.system();
-        let (n, c) = (system.states(), system.measurements());
-        let (rows, samples) = (self.stepper.rows(), self.record.len());
-        let mut driven = vec![0.0; samples * rows.len()];
+        let driven = self.driven(states, &[increment]);
+        self.carried(pass, driven.iter().copied())
+    }
+
+    /// F_θ δθ of each sample, of its unknown rows, of each increment.
+    pub(super) fn driven<T: AsRef<[f64]> + Sync>(
+        &self,
+        states: &[f64],
+        increments: &[T],
+    ) -> Vec<f64> {
+        let n = self.stepper.system().states();
+        let (rows, samples) = (self.stepper.rows().len(), self.record.len());
+        let mut driven = vec![0.0; samples * rows * increments.len()];
         let room = || (self.stepper.scratch(), self.stepper.linearised());
-        let pieces = driven.par_chunks_mut((PIECE * rows.len()).max(1));
+        let each = rows * increments.len();
+        let pieces = driven.par_chunks_mut((PIECE * each).max(1));
         pieces
             .enumerate()
             .for_each_init(room, |(scratch, step), (piece, driven)| {
-                let samples = driven.chunks_exact_mut(rows.len());
+                let samples = driven.chunks_exact_mut(each);
                 for (i, driven) in (piece * PIECE..).zip(samples).filter(|(i, _)| *i > 0) {
                     let before = &states[(i - 1) * n..i * n];
                     self.linearise(scratch, i - 1, before, true, step);
-                    let rows = step.f_theta.chunks_exact(increment.len());
-                    for (d, row) in driven.iter_mut().zip(rows) {
-                        *d = dot_long(row, increment);
+                    let rows = step.f_theta.chunks_exact(self.theta.len());
+                    for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
+                        for (d, increment) in driven.iter_mut().zip(increments) {
+                            *d = dot_long(row, increment.as_ref());
+                        }
                     }
                 }
             });
+        driven
+    }
+
+    /// The means of a forward pass whose defects grow in the unknown rows.
+    pub(super) fn carried(&self, pass: &Forward, mut driven: impl Iterator<Item = f64>) -> Means {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
         let mut means = Means {
             mean: pass.means.mean.clone(),
             innovation: pass.means.innovation.clone(),
         };
         let (mut change, mut moved) = (vec![0.0; n], vec![0.0; n]);
-        for i in 0..samples {
-            if i > 0 {
-                apply(&pass.f_x[i * n * n..(i + 1) * n * n], &change, &mut moved);
-                for (&row, d) in rows.iter().zip(&driven[i * rows.len()..]) {
-                    moved[row] += d;
-                }
-                change.copy_from_slice(&moved);
+        for i in 0..self.record.len() {
+            apply(&pass.f_x[i * n * n..(i + 1) * n * n], &change, &mut moved);
+            for (&row, d) in self.stepper.rows().iter().zip(&mut driven) {
+                moved[row] += d;
             }
+            change.copy_from_slice(&moved);
             for at in (i * c..(i + 1) * c).filter(|&at| pass.variance[at] > 0.0) {
                 let seen = dot(&pass.h[at * n..(at + 1) * n], &change);
                 means.innovation[at] -= seen;

@@ -143,7 +143,8 @@ impl Smoother<'_> {
         -0.5 * pass.log_variance() - pass.half_square(&pass.means)
     }
 
-    /// The first of the step lengths 1 … 0.01 that lowers the true objective.
+    /// The first of the step lengths 1 … 0.01 that lowers the true objective; the
+    /// short ones get past a kink of the equations, such as an `if` of the model file.
     fn search(&self, states: &[f64], increments: &[f64], cost: &Cost) -> Option<(Vec<f64>, Cost)> {
         [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
             .into_iter()

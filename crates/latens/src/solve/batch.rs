@@ -12,7 +12,7 @@ use super::newton::{Counter, Iterate, Limits, Newton};
 use super::prepare::Signals;
 use super::recursion::Learned;
 use super::settings::{Level, Settings};
-use super::{EpochReport, Observer, Problem, free_run_error};
+use super::{EpochReport, Observer, Problem, RESOLUTION, free_run_error};
 use crate::Error;
 use crate::estimate::{Smoothed, bands};
 use crate::objective::Noise;
@@ -39,9 +39,6 @@ const NOISE_FREE_END: Limits = Limits {
     patience: 1,
     iterations: 10,
 };
-/// A channel is not asked to be fitted closer than this fraction of its range: noise-free
-/// records would otherwise make the valley of the objective too narrow to walk along.
-const RESOLUTION: f64 = 1e-4;
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
 const EXACT: f64 = 1e-3;
 /// A noise-free fit is lost when a stage makes its free run this much worse.
@@ -87,7 +84,7 @@ pub(super) fn run(
     }
     let newton = Newton::new(problem, &prior, &noise);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (posterior, found, _) = newton.evidence(&iterate, 1);
+    let (posterior, found, consistency) = newton.evidence(&iterate, 1);
     // misfits that hang together, as a network's that cannot be better, are no independent news;
     // but whoever states the noise is believed
     let repeated = match settings.estimate_noise {
@@ -96,13 +93,13 @@ pub(super) fn run(
     };
     let posterior = posterior.tempered(repeated);
     let draws = posterior.draws(bands::DRAWS);
+    // all variances times a factor leave the gains and multiply the states' own covariance
+    let wider = noise.times(repeated);
+    let newton = Newton::new(problem, &prior, &wider);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
         let smoother = newton.smoother(&iterate.theta, i);
-        let mut banded = Smoothed { states, ..s }.with_bands(&smoother, &draws);
-        let wider = repeated.sqrt();
-        banded.deviations.iter_mut().for_each(|d| *d *= wider);
-        banded
+        Smoothed { states, ..s }.with_bands(&smoother, &draws)
     };
     let smoothed: Vec<Smoothed> = smoothed.into_iter().enumerate().map(banded).collect();
     Ok(Learned {
@@ -111,6 +108,7 @@ pub(super) fn run(
         smoothed,
         noise,
         reports,
+        consistency,
         theta: iterate.theta,
         draws,
         evidence: Some(found),

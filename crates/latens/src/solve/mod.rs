@@ -92,15 +92,16 @@ struct Problem<'a> {
     noise: &'a Noise,
 }
 
-/// Below this fraction of a channel's range noise counts as none.
-const NOISE_FREE: f64 = 1e-4;
+/// Below this fraction of a channel's range noise counts as none, and batch does not ask a channel
+/// to be fitted closer: the valley of the objective would be too narrow to walk along.
+pub const RESOLUTION: f64 = 1e-4;
 
 impl Problem<'_> {
     /// Whether any channel is noisy, not only rounded.
     fn noisy(&self) -> bool {
         let each = self.nominal.noise.iter().zip(&self.nominal.range);
         each.into_iter()
-            .any(|(noise, range)| *noise > NOISE_FREE * range)
+            .any(|(noise, range)| *noise > RESOLUTION * range)
     }
 
     /// A record that θ was not learned from, smoothed with it.
@@ -171,7 +172,7 @@ pub fn fit_validated(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     settings.check(model)?;
-    let all: Vec<Record> = data.train.iter().chain(data.validate).cloned().collect();
+    let all: Vec<&Record> = data.train.iter().chain(data.validate).collect();
     check_records(model, &all)?;
     if data.train.is_empty() {
         return Err(Error::Setting("a fit needs at least one record".into()));
@@ -225,7 +226,7 @@ pub fn fit_validated(
 }
 
 /// Records that do not fit the model.
-fn check_records(model: &Model, records: &[Record]) -> Result<(), Error> {
+fn check_records(model: &Model, records: &[&Record]) -> Result<(), Error> {
     let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
     for record in records {
         let sizes = record.inputs.len() == record.len() * d_u
@@ -243,8 +244,8 @@ fn check_records(model: &Model, records: &[Record]) -> Result<(), Error> {
 }
 
 /// The sample time that all records share.
-fn sample_time(records: &[Record]) -> Result<f64, Error> {
-    let first = &records[0];
+fn sample_time(records: &[&Record]) -> Result<f64, Error> {
+    let first = records[0];
     let dt = first.step();
     for record in records {
         if record.len() < 3 {

@@ -20,6 +20,8 @@ pub(super) struct Learned {
     /// Under which they were smoothed.
     pub noise: Noise,
     pub reports: Vec<EpochReport>,
+    /// Mean of ν²/s of what is kept: near 1 where the innovations are as large as expected.
+    pub consistency: f64,
     /// Draws from the posterior of θ, see [`crate::estimate::bands`]; none where its covariance is
     /// not to be trusted.
     pub draws: Vec<Vec<f64>>,
@@ -117,6 +119,7 @@ pub(super) fn run(
         free_run: measured_error(problem, &theta, &smoothed),
         theta,
         smoothed,
+        consistency: reports.last().map_or(f64::NAN, |r| r.consistency),
         reports,
         // every epoch counts the data once more
         draws: vec![],

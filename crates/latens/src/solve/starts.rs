@@ -123,11 +123,10 @@ fn start(
 
 /// Why a result cannot be right.
 fn failure(learned: &Learned) -> Option<String> {
-    let last = learned.reports.last()?;
-    if last.consistency > INCONSISTENT {
+    if learned.consistency > INCONSISTENT {
         return Some(format!(
             "innovations are {:.0} times as large as expected",
-            last.consistency.sqrt()
+            learned.consistency.sqrt()
         ));
     }
     // a channel's range is some three times its standard deviation
@@ -229,6 +228,7 @@ mod tests {
             noise: none,
             reports: vec![],
             free_run: error,
+            consistency: 1.0,
             draws: vec![],
             evidence: None,
         };
