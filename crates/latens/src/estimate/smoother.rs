@@ -118,9 +118,17 @@ impl Smoother<'_> {
 
     /// The same without the deviations.
     pub fn minimise(&self, start: Vec<f64>, iterations: usize) -> (Vec<f64>, Cost) {
+        let cost = self.cost(&start);
+        self.improve((start, cost), iterations)
+    }
+
+    /// The same from a trajectory whose cost is known.
+    pub(crate) fn improve(
+        &self,
+        (mut states, mut cost): (Vec<f64>, Cost),
+        iterations: usize,
+    ) -> (Vec<f64>, Cost) {
         const TOLERANCE: f64 = 1e-6;
-        let mut states = start;
-        let mut cost = self.cost(&states);
         for _ in 0..iterations {
             let pass = self.forward(&states);
             let increments = self.backward(&pass, &pass.means);

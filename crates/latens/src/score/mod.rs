@@ -108,6 +108,8 @@ pub fn exact_trajectory(
     // on the way down a stage only has to come near its minimum; the last one has to reach it
     const ON_THE_WAY: usize = 4;
     const AT_THE_END: usize = 10;
+    /// Exact enough: this part of the misfit.
+    const EXACT: f64 = 1e-4;
     let mut states = from.states.clone();
     for decade in 1..=DECADES {
         let factor = 10f64.powi(-2 * decade);
@@ -121,14 +123,17 @@ pub fn exact_trajectory(
             theta,
             noise: &tight,
         };
-        let iterations = if decade < DECADES {
-            ON_THE_WAY
-        } else {
-            AT_THE_END
+        let (next, cost) = smoother.minimise(states.clone(), ON_THE_WAY);
+        let exact = cost.physics < EXACT * cost.data || decade == DECADES;
+        let next = match exact {
+            true => smoother.improve((next, cost), AT_THE_END - ON_THE_WAY).0,
+            false => next,
         };
-        let (next, _) = smoother.minimise(states.clone(), iterations);
         if next.iter().all(|x| x.is_finite()) {
             states = next;
+        }
+        if exact {
+            break;
         }
     }
     states

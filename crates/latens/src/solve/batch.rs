@@ -2,8 +2,8 @@
 //!
 //! The paper holds this unfeasible; [`super::newton`] has the steps. Continuation in Q_x makes
 //! them robust: with loose hidden rows the smoother finds the hidden trajectory without simulating
-//! anything; every stage divides their standard deviation by ten, until the physics is all but
-//! exact and the same objective is the error of a free run. Between stages the prior of the
+//! anything; every stage divides their standard deviation by ten, or by √10 where that would be
+//! too bold, until the physics is all but exact and the same objective is the error of a free run. Between stages the prior of the
 //! weights follows the evidence ([`super::evidence`]); with noise the evidence also says which
 //! stage to keep.
 
@@ -19,25 +19,31 @@ use crate::objective::Noise;
 
 /// Noise of known rows relative to the hidden rows'.
 const KNOWN: f64 = 1e-3;
-/// Stages after which the process noise is not tightened any more: below, it is rounding.
-const TIGHTEST: usize = 12;
+/// Decades by which the process noise is tightened at the most: below, it is rounding.
+const TIGHTEST: f64 = 12.0;
+/// Decades of a stage: of those where the objective's first step ends above [`JUMP`] times where
+/// the stage before ended, the second. Where the known equations have kinks or folds, a whole
+/// decade leaves the states where no step helps.
+const DECADES: [f64; 2] = [1.0, 0.5];
+const JUMP: f64 = 5.0;
 /// On the way, the next stage does better with the time.
 const ON_THE_WAY: Limits = Limits {
-    tolerance: 0.01,
+    tolerance: 0.03,
     patience: 1,
     iterations: 40,
+    hopeless: f64::INFINITY,
 };
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
 const AT_THE_END: Limits = Limits {
     tolerance: 1e-3,
     patience: 3,
-    iterations: 40,
+    ..ON_THE_WAY
 };
 const NOISE_FREE_END: Limits = Limits {
-    tolerance: 1e-3,
-    patience: 1,
+    tolerance: 3e-3,
     iterations: 10,
+    ..ON_THE_WAY
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
 const EXACT: f64 = 1e-3;
@@ -84,7 +90,7 @@ pub(super) fn run(
     }
     let newton = Newton::new(problem, &prior, &noise);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (posterior, found, consistency) = newton.evidence(&iterate, 1);
+    let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
     // misfits that hang together, as a network's that cannot be better, are no independent news;
     // but whoever states the noise is believed
     let repeated = match settings.estimate_noise {
@@ -125,19 +131,37 @@ fn tighten(
     observer: &mut dyn Observer,
 ) -> Result<(Best, Vec<EpochReport>, Damping), Error> {
     let mut prior = vec![settings.parameter_variance; theta.len()];
-    let first = stage_noise(problem, settings, 0);
+    let first = stage_noise(problem, settings, 0.0);
     let mut iterate = Newton::new(problem, &prior, &first).start(signals, smoothed, theta);
     let (mut reports, mut damping) = (Vec::new(), Damping::default());
     let mut best: Option<Best> = None;
+    let mut tightness = 0.0;
     for stage in 0..settings.epochs {
-        let noise = stage_noise(problem, settings, stage);
-        let newton = Newton::new(problem, &prior, &noise);
         let mut counter = Counter {
             stage,
             stages: settings.epochs,
             observer,
         };
-        newton.minimise(&mut iterate, &mut damping, &ON_THE_WAY, &mut counter)?;
+        let before = (iterate.clone(), damping.clone());
+        for decades in DECADES {
+            (iterate, damping) = before.clone();
+            let limits = Limits {
+                hopeless: match stage > 0 && decades == DECADES[0] {
+                    true => JUMP * iterate.cost.total(),
+                    false => f64::INFINITY,
+                },
+                ..ON_THE_WAY
+            };
+            let tighter = if stage > 0 { tightness + decades } else { 0.0 };
+            let noise = stage_noise(problem, settings, tighter);
+            let newton = Newton::new(problem, &prior, &noise);
+            if newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)? {
+                tightness = tighter;
+                break;
+            }
+        }
+        let noise = stage_noise(problem, settings, tightness);
+        let newton = Newton::new(problem, &prior, &noise);
         let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
         let report = EpochReport {
             epoch: stage + 1,
@@ -186,11 +210,11 @@ fn tighten(
     Ok((best.expect("there is a first stage"), reports, damping))
 }
 
-/// The noise of a stage.
-fn stage_noise(problem: &Problem, settings: &Settings, stage: usize) -> Noise {
+/// The noise after some decades.
+fn stage_noise(problem: &Problem, settings: &Settings, tightness: f64) -> Noise {
     let staged = match settings.hidden {
         Level::Relative(first) => {
-            let level = first * 10f64.powi(-(stage.min(TIGHTEST) as i32));
+            let level = first * 10f64.powf(-tightness.min(TIGHTEST));
             Settings {
                 hidden: Level::Relative(level),
                 known: match settings.known {

@@ -193,7 +193,10 @@ pub fn fit_validated(
     };
     let (learned, attempts) = starts::run(&problem, settings, (first, signals), observer)?;
     let regions = region::visited(&model.system, data.train, &learned.smoothed);
-    let open = problem.open_start();
+    let open = Noise {
+        start: problem.open_start().start,
+        ..learned.noise.clone()
+    };
     let trained = data.train.iter().zip(learned.smoothed);
     let validated = data.validate.iter();
     let validated =

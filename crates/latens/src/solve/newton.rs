@@ -58,6 +58,8 @@ pub(super) struct Limits {
     pub patience: usize,
     /// Newton steps at the most.
     pub iterations: usize,
+    /// A stage whose first step leaves the objective above this is not worth going on with.
+    pub hopeless: f64,
 }
 
 /// Where a stage is, for the observer.
@@ -151,14 +153,14 @@ impl<'a> Newton<'a> {
         (0..smoothed.len()).into_par_iter().map(one).collect()
     }
 
-    /// Newton steps until the objective hardly falls any more.
+    /// Newton steps until the objective hardly falls any more; `false` where it is hopeless.
     pub fn minimise(
         &self,
         iterate: &mut Iterate,
         damping: &mut Damping,
         limits: &Limits,
         counter: &mut Counter,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         iterate.cost = self.cost(&iterate.theta, &iterate.states);
         if !iterate.cost.total().is_finite() {
             return Err(self.lost(iterate, counter.stage));
@@ -176,7 +178,11 @@ impl<'a> Newton<'a> {
             }
             let (equations, passes) = self.eliminate(iterate, self.thinning());
             let before = iterate.cost.total();
-            if !self.step(iterate, &equations, &passes, damping) {
+            let stepped = self.step(iterate, &equations, &passes, damping);
+            if iteration == 0 && iterate.cost.total() > limits.hopeless {
+                return Ok(false);
+            }
+            if !stepped {
                 break;
             }
             let gain = before - iterate.cost.total();
@@ -186,7 +192,7 @@ impl<'a> Newton<'a> {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// How far rows of A may be thinned: some ten for each parameter are left. The gradient stays
@@ -274,14 +280,14 @@ impl<'a> Newton<'a> {
                 .zip(&increment)
                 .map(|(t, d)| t + d)
                 .collect();
-            let moved: Vec<(f64, Vec<f64>)> = (0..passes.len())
+            let moved: Vec<(f64, (Vec<f64>, Cost))> = (0..passes.len())
                 .into_par_iter()
                 .map(|i| self.moved(iterate, &passes[i], &increment, &theta, i))
                 .collect();
-            let model = moved.iter().map(|m| m.0).sum::<f64>()
-                + half_square(theta.iter().copied(), self.prior);
-            let states: Vec<Vec<f64>> = moved.into_iter().map(|m| m.1).collect();
-            let cost = self.cost(&theta, &states);
+            let prior = half_square(theta.iter().copied(), self.prior);
+            let model = moved.iter().map(|m| m.0).sum::<f64>() + prior;
+            let (states, costs): (Vec<_>, Vec<_>) = moved.into_iter().map(|m| m.1).unzip();
+            let cost = sum(costs, prior);
             if damping.accept(before - cost.total(), before - model) {
                 *iterate = Iterate {
                     theta,
@@ -294,8 +300,8 @@ impl<'a> Newton<'a> {
         false
     }
 
-    /// What the linear model says of the objective of a record after a step of θ, and its states
-    /// there, brought back to the valley of exact known rows.
+    /// What the linear model says of the objective of a record after a step of θ; its states
+    /// there, brought back to the valley of exact known rows, and what the objective is indeed.
     fn moved(
         &self,
         iterate: &Iterate,
@@ -303,20 +309,25 @@ impl<'a> Newton<'a> {
         increment: &[f64],
         theta: &[f64],
         i: usize,
-    ) -> (f64, Vec<f64>) {
+    ) -> (f64, (Vec<f64>, Cost)) {
         let smoother = self.smoother(&iterate.theta, i);
         let states = &iterate.states[i];
         let means = smoother.shift(states, increment, pass);
         let by = smoother.backward(pass, &means);
-        let whole: Vec<f64> = states.iter().zip(&by).map(|(x, d)| x + d).collect();
-        // where the equations bend sharply, the states had better stay for now
         let next = self.smoother(theta, i);
-        let from = if next.cost(&whole).total() < next.cost(states).total() {
-            whole
-        } else {
-            states.clone()
+        let with_cost = |states: Vec<f64>| {
+            let cost = next.cost(&states);
+            (states, cost)
         };
-        (pass.half_square(&means), next.minimise(from, PROJECTION).0)
+        let mut from = with_cost(states.iter().zip(&by).map(|(x, d)| x + d).collect());
+        // where the equations bend sharply, the states had better stay for now
+        let fell = from.1.total() < pass.half_square(&pass.means);
+        if !fell {
+            let still = with_cost(states.clone());
+            let lower = from.1.total() < still.1.total();
+            from = if lower { from } else { still };
+        }
+        (pass.half_square(&means), next.improve(from, PROJECTION))
     }
 
     pub fn cost(&self, theta: &[f64], states: &[Vec<f64>]) -> Cost {
@@ -324,10 +335,7 @@ impl<'a> Newton<'a> {
             .into_par_iter()
             .map(|i| self.smoother(theta, i).cost(&states[i]))
             .collect();
-        let mut cost = Cost::default();
-        each.into_iter().for_each(|c| cost += c);
-        cost.prior = half_square(theta.iter().copied(), self.prior);
-        cost
+        sum(each, half_square(theta.iter().copied(), self.prior))
     }
 
     /// How many times the misfit repeats itself: the variance of its sums over blocks, in units of
@@ -398,4 +406,14 @@ impl<'a> Newton<'a> {
         };
         (0..channels).map(one).collect()
     }
+}
+
+/// The objective of all records, with the prior of θ.
+fn sum(each: Vec<Cost>, prior: f64) -> Cost {
+    let mut cost = Cost {
+        prior,
+        ..Cost::default()
+    };
+    each.into_iter().for_each(|c| cost += c);
+    cost
 }

@@ -137,7 +137,7 @@ impl Settings {
             },
             Solver::Batch => Self {
                 hidden: Level::Relative(0.1),
-                epochs: 9,
+                epochs: 18,
                 parameter_variance: 1.0,
                 estimate_noise: true,
                 estimate_prior: true,
