@@ -86,7 +86,7 @@ pub struct Options {
     settings: Option<PathBuf>,
 
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
-          help = help(&ALL, "Process noise of equations that depend on θ: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch begins there and divides it by ten each stage", |s| level(s.hidden)))]
+          help = help(&ALL, "Process noise of equations that depend on θ: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch begins there and tightens it tenfold or √10-fold each stage", |s| level(s.hidden)))]
     hidden_noise: Option<f64>,
     #[arg(long, value_name = "R", help_heading = NOISE, value_parser = assignments::positive,
           help = help(&ALL, "Measurement noise: standard deviation relative to the noise found in each channel", |s| level(s.measurement)))]
@@ -107,7 +107,7 @@ pub struct Options {
     start_variance: Vec<Assignment<f64>>,
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
           hide_possible_values = true, help_heading = NOISE,
-          help = help(&[Solver::Batch], "Estimate R_y from what the fit leaves over; batch only, and not after --measurement-variance unless asked for", |s| s.estimate_noise.to_string()))]
+          help = help(&[Solver::Batch], "Estimate R_y from what the fit leaves over; batch only, and not of channels that --measurement-variance gives", |s| s.estimate_noise.to_string()))]
     estimate_noise: Option<bool>,
 
     #[arg(long, value_name = "V", help_heading = PARAMETERS, value_parser = assignments::positive,
@@ -185,9 +185,8 @@ impl Options {
         let process = variances(&self.process_variance, &states, "state", &mut s.process_of)?;
         set(&mut s.known, process);
         set(&mut s.hidden, process);
-        // what somebody knows is not estimated
-        s.estimate_noise &= self.measurement_variance.is_empty();
         set(&mut s.estimate_noise, self.estimate_noise);
+        // what somebody knows is not estimated
         s.estimate_prior &= self.parameter_variance.is_none();
         set(&mut s.estimate_prior, self.estimate_prior);
         let channel = "measurement";

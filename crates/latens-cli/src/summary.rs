@@ -121,6 +121,7 @@ pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
                 "nrmse": r.nrmse,
                 "mean_nrmse": r.mean_nrmse,
                 "mean_nrmse_hidden": r.mean_nrmse_hidden,
+                "poorly_determined": r.poorly_determined,
             })
         })
         .collect();
@@ -139,6 +140,7 @@ pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
         "evidence": evidence.map(|e| e.log),
         "determined": evidence.map(|e| e.determined),
         "directions": evidence.map(|e| e.directions),
+        "parts": evidence.map(|e| &e.parts),
         "attempts": facts.attempts,
         "noise": noise,
     })

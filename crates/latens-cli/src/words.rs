@@ -1,16 +1,13 @@
 //! A fit in plain words: what to believe of it, and what not.
 
 use latens::fit::Fit;
-use latens::fit::run::Facts;
-use latens::solve::{Level, RESOLUTION, Solver};
+use latens::fit::run::{Facts, POOR, RecordFacts};
+use latens::solve::{RESOLUTION, Solver};
 
 use crate::summary;
 use crate::text;
 
-/// A state counts as poorly determined where its standard deviation is above this part of its
-/// scale …
-const UNCERTAIN: f64 = 0.3;
-/// … over more than this part of a record.
+/// A state counts as poorly determined where it is so over more than this part of a record.
 const PART: f64 = 0.1;
 
 /// What a fit came to.
@@ -22,7 +19,7 @@ pub fn summary(fit: &Fit, facts: &Facts) -> String {
         lines.push(following(fit, facts, "validate", what));
     }
     lines.extend(determined(facts));
-    lines.extend(hidden(fit));
+    lines.extend(hidden(fit, facts));
     lines.push(noise(fit, facts));
     lines.extend(starts(facts));
     let lines = lines.iter().map(|line| format!("  {line}\n"));
@@ -73,45 +70,30 @@ fn determined(facts: &Facts) -> Option<String> {
 }
 
 /// The hidden states that the smoother is not sure of.
-fn hidden(fit: &Fit) -> Option<String> {
-    let model = &fit.model;
-    let (hidden, n) = (model.hidden(), model.states.len());
-    let uncertain = |i: usize| {
-        let part = fit.estimates[..fit.trained].iter().map(|estimate| {
-            let own = estimate.smoothed.deviations.iter().skip(i).step_by(n);
-            let count = own.clone().count() as f64;
-            // a deviation that is no number is not a small one
-            let small = own.filter(|std| **std <= UNCERTAIN * fit.nominal.scale[i]);
-            1.0 - small.count() as f64 / count
-        });
-        part.fold(0.0, f64::max)
+fn hidden(fit: &Fit, facts: &Facts) -> Option<String> {
+    let hidden: Vec<&str> = (fit.model.hidden().iter())
+        .map(|i| fit.model.states[*i].name.as_str())
+        .collect();
+    let records = facts.records.iter().filter(|r| r.role == "train");
+    let worst = |name: &str| {
+        let part = |r: &RecordFacts| r.poorly_determined.get(name).copied();
+        records.clone().filter_map(part).fold(0.0, f64::max)
     };
-    let poor: Vec<String> = hidden
-        .iter()
-        .filter(|i| uncertain(**i) > PART)
-        .map(|i| {
-            format!(
-                "{} ({})",
-                model.states[*i].name,
-                text::percent(uncertain(*i))
-            )
-        })
+    let poor: Vec<String> = (hidden.iter().map(|name| (name, worst(name))))
+        .filter(|(_, part)| *part > PART)
+        .map(|(name, part)| format!("{name} ({})", text::percent(part)))
         .collect();
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
     match (hidden.is_empty(), poor.is_empty()) {
         (true, _) => None,
-        (false, true) => {
-            let names = hidden.iter().map(|i| model.states[*i].name.as_str());
-            let names: Vec<&str> = names.collect();
-            Some(format!(
-                "{}, which no sensor saw, {} well determined along the record",
-                text::list(&names),
-                if names.len() == 1 { "is" } else { "are" }
-            ))
-        }
+        (false, true) => Some(format!(
+            "{}, which no sensor saw, {} well determined along the record",
+            text::list(&hidden),
+            if hidden.len() == 1 { "is" } else { "are" }
+        )),
         (false, false) => Some(format!(
             "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",
-            text::percent(UNCERTAIN),
+            text::percent(POOR),
             text::list(&poor)
         )),
     }
@@ -121,8 +103,7 @@ fn hidden(fit: &Fit) -> Option<String> {
 fn noise(fit: &Fit, facts: &Facts) -> String {
     let settings = &fit.settings;
     let each = summary::noise(&fit.model, facts).map(|(name, _, part)| {
-        let given = settings.measurement_of.contains_key(name)
-            || matches!(settings.measurement, Level::Variance(_));
+        let given = settings.noise_given(name);
         let floor = settings.solver == Solver::Batch && part < 1.001 * RESOLUTION;
         match (given, floor) {
             (true, _) => format!("{name} {}, as given", text::percent(part)),

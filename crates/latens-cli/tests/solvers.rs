@@ -134,7 +134,9 @@ fn what_is_given_is_not_estimated() {
     };
     assert_eq!(of(""), [true, true]);
     assert_eq!(of("--parameter-variance 0.5"), [true, false]);
-    assert_eq!(of("--measurement-variance z=1e-6"), [false, true]);
+    fit(&place, "--epochs 2 --measurement-variance z=1e-6");
+    let facts: Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
+    assert_eq!(facts["noise"]["measurement"][0], 1e-6);
     assert_eq!(
         of("--parameter-variance 0.5 --estimate-prior"),
         [true, true]

@@ -30,7 +30,7 @@ fn main() {
     counts.dedup();
     on(cores, || {
         let (stepper, before) = (case.stepper(), peak_memory());
-        black_box(case.smoother(&stepper).eliminate(&case.states, 1));
+        black_box(case.smoother(&stepper).eliminate(&case.states, 1, 0));
         let after = peak_memory();
         println!("peak memory {after:.0} MB, {before:.0} MB of it before the elimination\n");
     });
@@ -71,7 +71,7 @@ fn growth(cases: [(&str, usize); 4]) {
         let case = Case::new(layers, samples);
         let stepper = case.stepper();
         let smoother = case.smoother(&stepper);
-        let seconds = least(3, || smoother.eliminate(&case.states, 1));
+        let seconds = least(3, || smoother.eliminate(&case.states, 1, 0));
         println!(
             "{samples:>8} {:>5} {seconds:>9.3} {:>6.2}",
             case.theta.len(),
@@ -138,7 +138,7 @@ impl Case {
         let thinning = (rows / (ROWS * p)).max(1);
         let (mut full, mut peak) = (f64::INFINITY, 0.0);
         for _ in 0..3 {
-            full = least(1, || smoother.eliminate(states, 1)).min(full);
+            full = least(1, || smoother.eliminate(states, 1, 0)).min(full);
             peak = matmul_rate().max(peak);
         }
         let rate = (rows * p * p) as f64 / full;
@@ -153,9 +153,9 @@ impl Case {
         let part = |name: &str, seconds: f64| println!("  {name:<30} {seconds:.4} s");
         part(
             &format!("elimination, thinned by {thinning}"),
-            least(5, || smoother.eliminate(states, thinning)),
+            least(5, || smoother.eliminate(states, thinning, 0)),
         );
-        let (equations, pass) = smoother.eliminate(states, thinning);
+        let (equations, pass) = smoother.eliminate(states, thinning, 0);
         part(
             "factor and solve",
             least(5, || {

@@ -19,7 +19,7 @@ use latens::fit::Fit;
 use latens::objective::Noise;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::{Settings, Silent, Solver, fit};
+use latens::solve::{Settings, Solver, fit};
 use latens::step::Stepper;
 use latens::{Model, score, systems};
 
@@ -238,7 +238,6 @@ fn run(further: &Further, options: &Options, seed: u64) {
         &mut Loud(started, options.verbose),
     );
     let seconds = started.elapsed().as_secs_f64();
-    let _ = Silent;
     match fitted {
         Err(error) => println!("{} seed {seed}: {error}", further.system),
         Ok(fit) => report(further, options, seed, &fit, &records, seconds),
@@ -305,12 +304,13 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
         let mut noise = fit.noise.clone();
         noise.show(record, truth.system.direct());
         let known = record.truth.as_ref().expect("simulated");
-        // from loose to exact physics: straight to the exact minimum the curvature is too strong
+        // from loose to exact physics, whatever the fit's own: straight to the exact minimum the
+        // curvature is too strong
         let mut states = known.clone();
-        for decade in (0..=6).rev() {
-            let looser = |q: &f64| q * 100f64.powi(decade);
+        for decade in -1..=7 {
+            let level = |scale: &f64| (scale * 10f64.powi(-decade)).powi(2) * 1e-4;
             let noise = Noise {
-                process: noise.process.iter().map(looser).collect(),
+                process: fit.nominal.scale.iter().map(level).collect(),
                 ..noise.clone()
             };
             let smoother = Smoother {

@@ -100,7 +100,7 @@ fn eliminated_gradient_is_that_of_the_profile() {
             states = smoother.minimise(states, 5).0;
         }
         let prior = half_square(theta.iter().copied(), &vec![PRIOR; theta.len()]);
-        let (equations, _) = smoother.eliminate(&states, 1);
+        let (equations, _) = smoother.eliminate(&states, 1, 0);
         (smoother.cost(&states).total() + prior, equations, states)
     };
     let (_, equations, states) = on(&theta, fit.estimates[0].smoothed.states.clone());
@@ -143,7 +143,7 @@ fn little_is_left_to_gain_at_the_solution() {
         at.total() + half_square(theta.iter().copied(), &prior)
     };
     let least = cost(theta, states);
-    let (equations, _) = on(theta).eliminate(states, 1);
+    let (equations, _) = on(theta).eliminate(states, 1, 0);
     let right = equations.b.iter().zip(theta);
     let right: Vec<f64> = right.map(|(b, t)| b - t / PRIOR).collect();
     let factor = equations.factor(&vec![1.0 / PRIOR; theta.len()]).unwrap();
@@ -173,7 +173,7 @@ fn little_is_left_to_gain_at_the_solution() {
 }
 
 /// LINEAR fitted to a record as whole-record Newton does where the user fixes all noise.
-fn batch_fit(record: &Record, prior: f64) -> Fit {
+fn batch_fit(records: &[Record], prior: f64) -> Fit {
     let variances = |values: [(&str, f64); 2]| values.map(|(n, v)| (n.to_string(), v)).into();
     let settings = Settings {
         // relative levels would be tightened from stage to stage
@@ -187,8 +187,44 @@ fn batch_fit(record: &Record, prior: f64) -> Fit {
         estimate_prior: false,
         ..Settings::new(Solver::Batch)
     };
-    let records = std::slice::from_ref(record);
     fit(&model(LINEAR), records, &settings, &mut Silent).unwrap()
+}
+
+/// Everything seen twice is half as uncertain: two copies of a record under a prior are one under
+/// a prior twice as wide, with half the covariance.
+#[test]
+fn two_records_count_twice() {
+    let record = random_record(&model(LINEAR), 30, 6);
+    let mut once = batch_fit(std::slice::from_ref(&record), 6.0);
+    let mut twice = batch_fit(&[record.clone(), record], 3.0);
+    for (a, b) in once.theta.iter().zip(&twice.theta) {
+        assert!((a - b).abs() < 1e-9, "{a} {b}");
+    }
+    let (once, twice) = (once.covariance.to_packed(), twice.covariance.to_packed());
+    for (a, b) in once.iter().zip(&twice) {
+        assert!((a - 2.0 * b).abs() < 1e-9, "{a} {b}");
+    }
+}
+
+/// Equations whose derivative is infinite where a record begins are an error, not a panic.
+#[test]
+fn an_infinite_derivative_is_an_error() {
+    let text = "[time]\nstep = 0.1\n[states.level]\nderivative = \"flow(level) - a*sqrt(level)\"\n\
+        [networks.flow]\nlayers = [\"3 tanh\"]\n[unknowns]\na = { guess = 1 }\n\
+        [measurements]\nlevel = \"level\"";
+    let tank = Model::from_text("tank", text).unwrap();
+    let mut record = random_record(&model(LINEAR), 30, 6);
+    record.d_x = 1;
+    record.d_u = 0;
+    record.inputs.clear();
+    record.truth = None;
+    for (k, y) in record.outputs.iter_mut().enumerate() {
+        *y = 0.01 * (k * k) as f64;
+    }
+    let settings = Settings::new(Solver::Batch);
+    let found = fit(&tank, &[record], &settings, &mut Silent);
+    let message = found.map(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("derivative"), "{message}");
 }
 
 /// On a system that is linear in states and constants together the whole-record solver's θ and
@@ -199,7 +235,7 @@ fn batch_has_the_closed_form() {
     let mut record = random_record(&model(LINEAR), 30, 6);
     record.outputs[12] = f64::NAN;
     let prior = 3.0;
-    let mut fit = batch_fit(&record, prior);
+    let mut fit = batch_fit(std::slice::from_ref(&record), prior);
     assert_eq!(fit.noise.process, [0.02, 0.1]);
     assert_eq!(fit.noise.measurement, [0.05]);
     assert_eq!(fit.noise.start, [0.5, 0.7]);
@@ -224,7 +260,7 @@ fn batch_has_the_closed_form() {
 fn thinning_changes_the_way_and_not_the_solution() {
     let record = random_record(&model(LINEAR), 3000, 6);
     let prior = 3.0;
-    let mut fit = batch_fit(&record, prior);
+    let mut fit = batch_fit(std::slice::from_ref(&record), prior);
     let stepper = Stepper::new(&fit.model, &fit.model.system, DT);
     let smoother = Smoother {
         stepper: &stepper,
@@ -232,7 +268,7 @@ fn thinning_changes_the_way_and_not_the_solution() {
         theta: &fit.theta,
         noise: &fit.noise,
     };
-    let (equations, _) = smoother.eliminate(&fit.estimates[0].smoothed.states, 1);
+    let (equations, _) = smoother.eliminate(&fit.estimates[0].smoothed.states, 1, 0);
     let factor = equations.factor(&[1.0 / prior; 2]).unwrap();
     let right = equations.b.iter().zip(&fit.theta);
     let right: Vec<f64> = right.map(|(b, t)| b - t / prior).collect();
@@ -303,7 +339,7 @@ fn evidence_is_the_marginal_likelihood() {
     record.outputs[0] = f64::NAN;
     record.outputs[17] = f64::NAN;
     let prior = 0.5;
-    let fit = batch_fit(&record, prior);
+    let fit = batch_fit(std::slice::from_ref(&record), prior);
     let (noise, none) = (&fit.noise, [0.0; 2]);
     let start = [noise.start_mean[0], noise.start_mean[1]];
     let mean = linear_response(&record, start, None, [0.0, 0.2]);

@@ -28,10 +28,10 @@ fn fitted(seed: u64) -> Fit {
 }
 
 /// The bands of a free run are linear in δθ: free runs of models drawn a thousand times closer
-/// spread a thousandth as much. (Drawn at full width they leave the linear range: directions of the weights
-/// about which the data are silent are as uncertain as before them.)
+/// spread a thousandth as much. (Drawn at full width they leave the linear range: directions of
+/// the weights about which the data are silent are as uncertain as before them.)
 #[test]
-fn bands_agree_with_an_ensemble_of_free_runs() {
+fn bands_are_the_linear_spread_of_free_runs() {
     const CLOSER: f64 = 1e-3;
     let fit = fitted(1);
     let (_, record) = oscillator((0.9, 0.1), 0.0, 1);

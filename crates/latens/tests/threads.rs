@@ -55,7 +55,7 @@ fn step(model: &Model, record: &Record, thinning: usize) -> Vec<Vec<u64>> {
         theta: &theta,
         noise: &noise,
     };
-    let (equations, pass) = smoother.eliminate(&states, thinning);
+    let (equations, pass) = smoother.eliminate(&states, thinning, 0);
     let factor = equations.factor(&vec![1.0; theta.len()]).unwrap();
     let increment = normal::solve(&factor, &equations.b);
     let means = smoother.shift(&states, &increment, &pass);

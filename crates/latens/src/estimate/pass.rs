@@ -124,17 +124,23 @@ impl Smoother<'_> {
         self.sweep(states, None)
     }
 
-    /// The same, with the normal equations of θ that are left when the states are eliminated;
-    /// of A, every `thinning`-th sample's rows only, times as much.
+    /// The same, with the normal equations of θ that are left when the states are eliminated; of
+    /// A, every `thinning`-th measurement of each channel only, times as much, counted from
+    /// `phase`: records too short for one each then take turns.
     #[doc(hidden)]
-    pub fn eliminate(&self, states: &[f64], thinning: usize) -> (NormalEquations, Forward) {
+    pub fn eliminate(
+        &self,
+        states: &[f64],
+        thinning: usize,
+        phase: usize,
+    ) -> (NormalEquations, Forward) {
         let mut equations = NormalEquations::new(self.theta.len(), thinning);
-        let pass = self.sweep(states, Some(&mut equations));
+        let pass = self.sweep(states, Some((&mut equations, phase)));
         equations.flush();
         (equations, pass)
     }
 
-    fn sweep(&self, states: &[f64], mut equations: Option<&mut NormalEquations>) -> Forward {
+    fn sweep(&self, states: &[f64], equations: Option<(&mut NormalEquations, usize)>) -> Forward {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
         let mut pass = Forward::new(self.record.len(), n, c);
@@ -142,6 +148,9 @@ impl Smoother<'_> {
         let from_mean: Vec<f64> = from_mean.map(|(m, x)| m - x).collect();
         let mut filter = StateFilter::new(&from_mean, &self.noise.start);
         let with_theta = equations.is_some();
+        let phase = equations.as_ref().map_or(0, |(_, phase)| *phase);
+        let mut counts = vec![phase; c];
+        let mut equations = equations.map(|(equations, _)| equations);
         let mut sensitivity = equations
             .as_ref()
             .map(|_| Sensitivity::new(n, self.theta.len()));
@@ -161,12 +170,8 @@ impl Smoother<'_> {
         while let Some((block, later)) = rest.split_first_mut() {
             rayon::join(
                 || {
-                    self.filter(
-                        &mut filter,
-                        block,
-                        sensitivity.as_mut(),
-                        equations.as_deref(),
-                    )
+                    let with = sensitivity.as_mut().zip(equations.as_deref());
+                    self.filter(&mut filter, block, with, &mut counts);
                 },
                 || {
                     if let Some(next) = later.first_mut() {
@@ -228,13 +233,14 @@ impl Smoother<'_> {
             });
     }
 
-    /// The filter over a block, from where it was left; with `sensitivity`, also what that needs.
+    /// The filter over a block, from where it was left; with a sensitivity, also what that needs.
+    /// `counts` are the measurements so far of each channel.
     fn filter(
         &self,
         filter: &mut StateFilter,
         block: &mut Block,
-        mut sensitivity: Option<&mut Sensitivity>,
-        equations: Option<&NormalEquations>,
+        mut with: Option<(&mut Sensitivity, &NormalEquations)>,
+        counts: &mut [usize],
     ) {
         let (n, c) = (filter.mean.len(), self.noise.measurement.len());
         let mut moved = vec![0.0; n];
@@ -249,9 +255,8 @@ impl Smoother<'_> {
                 }
                 filter.predict(f_x, &self.noise.process);
             }
-            if let Some(sensitivity) = &mut sensitivity {
-                let keep = equations.is_some_and(|e| e.keeps(i));
-                sensitivity.advance(f_x, keep);
+            if let Some((sensitivity, _)) = &mut with {
+                sensitivity.advance(f_x);
             }
             let measured = self.record.output(i).iter().enumerate();
             for (k, _) in measured.filter(|(_, y)| !y.is_nan()) {
@@ -259,9 +264,11 @@ impl Smoother<'_> {
                 let row = &block.h[at * n..(at + 1) * n];
                 let innovation = block.innovation[at] - dot(row, &filter.mean);
                 let variance = filter.correct(row, innovation, self.noise.measurement[k]);
-                if let Some(sensitivity) = &mut sensitivity {
-                    sensitivity.correct(row, &filter.gain, innovation, variance);
+                if let Some((sensitivity, equations)) = &mut with {
+                    let keep = equations.keeps(counts[k]);
+                    sensitivity.correct(row, &filter.gain, innovation, variance, keep);
                 }
+                counts[k] += 1;
                 block.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);
                 block.innovation[at] = innovation;
                 block.variance[at] = variance;
@@ -379,13 +386,39 @@ impl Smoother<'_> {
         increments
     }
 
-    /// Standard deviations: the root of the diagonal of P − P Λ P.
+    /// Standard deviations of the smoothed states.
     pub(crate) fn deviations(&self, forward: &Forward) -> Vec<f64> {
+        let n = self.stepper.system().states();
+        let mut deviations = vec![0.0; forward.means.mean.len()];
+        self.covariances(forward, |i, p| {
+            for j in 0..n {
+                deviations[i * n + j] = p[j * n + j].max(0.0).sqrt();
+            }
+        });
+        deviations
+    }
+
+    /// H P Hᵀ of the smoothed states, of each channel of each sample; 0 where missing.
+    pub(crate) fn seen_variances(&self, forward: &Forward) -> Vec<f64> {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let (mut seen, mut moved) = (vec![0.0; forward.variance.len()], vec![0.0; n]);
+        self.covariances(forward, |i, p| {
+            for at in (i * c..(i + 1) * c).filter(|&at| forward.variance[at] > 0.0) {
+                let h = &forward.h[at * n..(at + 1) * n];
+                apply(p, h, &mut moved);
+                seen[at] = dot(h, &moved).max(0.0);
+            }
+        });
+        seen
+    }
+
+    /// The covariance P − P Λ P of each smoothed state, from the last sample on.
+    fn covariances(&self, forward: &Forward, mut each: impl FnMut(usize, &[f64])) {
         let (n, c) = (
             self.stepper.system().states(),
             self.stepper.system().measurements(),
         );
-        let mut deviations = vec![0.0; forward.means.mean.len()];
         let mut lambda = vec![0.0; n * n];
         let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
         let mut shrink = vec![0.0; n * n];
@@ -393,9 +426,10 @@ impl Smoother<'_> {
             let p = &forward.covariance[i * n * n..(i + 1) * n * n];
             multiply(p, &lambda, &mut scratch, n, n);
             multiply(&scratch, p, &mut product, n, n);
-            for j in 0..n {
-                deviations[i * n + j] = (p[j * n + j] - product[j * n + j]).max(0.0).sqrt();
+            for (product, p) in product.iter_mut().zip(p) {
+                *product = p - *product;
             }
+            each(i, &product);
             for at in (i * c..(i + 1) * c)
                 .rev()
                 .filter(|&at| forward.variance[at] > 0.0)
@@ -420,6 +454,5 @@ impl Smoother<'_> {
             let f_t = transpose(&forward.f_x[i * n * n..(i + 1) * n * n], n, n);
             sandwich(&f_t, &mut lambda, &mut scratch, n);
         }
-        deviations
     }
 }

@@ -13,7 +13,7 @@ const TOLERATED: f64 = 0.01;
 /// Gauss–Newton steps that find a start.
 const STEPS: usize = 20;
 
-/// What predictions are made with: a fit, or a run read back.
+/// What predictions are made with.
 #[derive(Clone, Copy)]
 pub struct Predictor<'a> {
     pub model: &'a Model,
@@ -21,6 +21,8 @@ pub struct Predictor<'a> {
     /// Draws of δθ, see [`super::bands`]; without any, the bands count the start alone.
     pub draws: &'a [Vec<f64>],
     pub noise: &'a Noise,
+    /// Factor of the variances that the noise alone would give, see [`crate::fit::Fit`].
+    pub repetition: f64,
     /// Size of each state.
     pub scale: &'a [f64],
     pub regions: &'a [Region],
@@ -75,7 +77,7 @@ impl Predictor<'_> {
         let noise = Noise {
             start_mean: state,
             start: variance,
-            ..self.noise.clone()
+            ..self.noise.times(self.repetition)
         };
         let smoother = Smoother {
             stepper: &stepper,
@@ -98,7 +100,8 @@ impl Predictor<'_> {
         }
     }
 
-    /// The sample, state and variances after some samples of a record.
+    /// The sample, state and variances after some samples of a record. Their correlations, with
+    /// each other and with θ, are left out.
     fn warm_up(
         &self,
         stepper: &Stepper,
@@ -109,7 +112,7 @@ impl Predictor<'_> {
         let first = record.slice(0..samples + 1);
         let mut noise = Noise {
             start: self.scale.iter().map(|s| s * s).collect(),
-            ..self.noise.clone()
+            ..self.noise.times(self.repetition)
         };
         noise.show(&first, self.model.system.direct());
         let smoother = Smoother {

@@ -45,12 +45,10 @@ struct Coefficients {
     transition: Vec<f64>,
     /// Tᵀr.
     descent: Vec<f64>,
-    /// T of the samples that stand in A.
+    /// T of the channels that stand in A.
     rows: Vec<f64>,
     /// For each sample, the end of its rows.
     ends: Vec<usize>,
-    /// Whether the last sample stands in A.
-    keep: bool,
 }
 
 impl Sensitivity {
@@ -65,8 +63,8 @@ impl Sensitivity {
         }
     }
 
-    /// A step of the filter, to a sample that stands in A where `keep`.
-    pub fn advance(&mut self, f_x: &[f64], keep: bool) {
+    /// A step of the filter.
+    pub fn advance(&mut self, f_x: &[f64]) {
         let (n, block) = (self.states, &mut self.block);
         let at = block.transition.len();
         block.transition.resize(at + n * n, 0.0);
@@ -74,11 +72,10 @@ impl Sensitivity {
         set_identity(&mut self.shrink, n);
         block.descent.resize(block.descent.len() + n, 0.0);
         block.ends.push(block.rows.len());
-        block.keep = keep;
     }
 
-    /// A channel of the sample.
-    pub fn correct(&mut self, h: &[f64], gain: &[f64], innovation: f64, s: f64) {
+    /// A channel of the sample, which stands in A where `keep`.
+    pub fn correct(&mut self, h: &[f64], gain: &[f64], innovation: f64, s: f64, keep: bool) {
         let (n, block) = (self.states, &mut self.block);
         let root = s.sqrt();
         let from = block.descent.len() - n;
@@ -93,7 +90,7 @@ impl Sensitivity {
                 *m -= k * seen;
             }
         }
-        if block.keep {
+        if keep {
             block.rows[start..].iter_mut().for_each(|t| *t /= root);
             if let Some(end) = block.ends.last_mut() {
                 *end = block.rows.len();
@@ -241,6 +238,10 @@ mod tests {
             .iter_mut()
             .step_by(5)
             .for_each(|y| *y = f64::NAN);
+        // a slow channel: its few rows are thinned among themselves
+        let slow = record.outputs.iter_mut().skip(1).step_by(3).enumerate();
+        slow.filter(|(i, _)| i % 6 != 0)
+            .for_each(|(_, y)| *y = f64::NAN);
         let stepper = Stepper::new(&model, &model.system, record.step());
         let theta = initial_theta(&model, 1);
         let noise = Noise {
@@ -256,7 +257,9 @@ mod tests {
             noise: &noise,
         };
         let thinning = 3;
-        let (equations, pass) = smoother.eliminate(&states, thinning);
+        let phase = 1;
+        let (equations, pass) = smoother.eliminate(&states, thinning, phase);
+        let mut counts = [phase; 3];
 
         let (n, c, p) = (4, 3, theta.len());
         let (mut w, mut next) = (vec![0.0; n * p], vec![0.0; n * p]);
@@ -279,13 +282,14 @@ mod tests {
                     let column: Vec<f64> = (0..n).map(|r| w[r * p + j]).collect();
                     let seen = dot(h, &column);
                     b[j] += seen * innovation / s;
-                    if i % thinning == 0 {
+                    if counts[k] % thinning == thinning / 2 {
                         diagonal[j] += thinning as f64 * seen * seen / s;
                     }
                     for r in 0..n {
                         w[r * p + j] -= gain[r] * seen;
                     }
                 }
+                counts[k] += 1;
             }
         }
         let size = |v: &[f64]| v.iter().fold(0.0f64, |m, x| m.max(x.abs()));

@@ -32,6 +32,9 @@ pub struct Fit {
     pub evidence: Option<Evidence>,
     /// Draws of δθ from its posterior, see [`crate::estimate::bands`]; batch only.
     pub draws: Vec<Vec<f64>>,
+    /// How many times the misfit says the same: variances under `noise` are that much larger, those
+    /// of the draws already are. 1 for white noise.
+    pub repetition: f64,
     /// What each network met in training.
     pub regions: Vec<Region>,
     pub nominal: Nominal,
@@ -52,6 +55,7 @@ impl Fit {
             theta: &self.theta,
             draws: &self.draws,
             noise: &self.noise,
+            repetition: self.repetition,
             scale: &self.nominal.scale,
             regions: &self.regions,
             dt: self.dt,

@@ -43,7 +43,7 @@ pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)>
 }
 
 /// A scale that can be divided by: a signal that never moves has the size of its value, or 1.
-fn usable(center: f64, scale: f64) -> f64 {
+pub(crate) fn usable(center: f64, scale: f64) -> f64 {
     if scale > 1e-12 * center.abs() && scale > 0.0 {
         scale
     } else if center != 0.0 {

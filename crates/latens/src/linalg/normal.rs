@@ -2,8 +2,8 @@
 //!
 //! A row is cut into panels of [`WIDTH`] unknowns. The rows wait panel by panel until a block is
 //! full; each pair of panels is then one matrix product into a tile of A, the kind of work that
-//! runs near the machine's peak, and tiles are shared out among the threads. What a tile sums, and in which
-//! order, does not depend on their number. Only tiles of the lower triangle are kept.
+//! runs near the machine's peak, and tiles are shared out among the threads. What a tile sums,
+//! and in which order, does not depend on their number. Only tiles of the lower triangle are kept.
 
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -26,13 +26,13 @@ pub struct NormalEquations {
     pub b: Vec<f64>,
     /// The waiting rows: of each panel one after another, `WIDTH` numbers each, zero beyond n.
     panels: Vec<Vec<f64>>,
-    /// Every which sample's rows stand in A for all of them.
+    /// Every which row stands in A for all of them.
     thinning: usize,
 }
 
 impl NormalEquations {
-    /// Zero, for n unknowns; of A, every `thinning`-th sample's rows only, times as much. b is
-    /// always exact: thinning changes the way to a solution, not the solution.
+    /// Zero, for n unknowns; of A, every `thinning`-th row only, times as much. b is always exact:
+    /// thinning changes the way to a solution, not the solution.
     pub fn new(n: usize, thinning: usize) -> Self {
         let count = n.div_ceil(WIDTH);
         Self {
@@ -43,9 +43,10 @@ impl NormalEquations {
         }
     }
 
-    /// Whether a sample's rows are among those of A.
-    pub fn keeps(&self, sample: usize) -> bool {
-        sample.is_multiple_of(self.thinning)
+    /// Whether the `count`-th row is among those of A. The first is not, where any are left out:
+    /// at the start of a record nothing depends on θ yet.
+    pub fn keeps(&self, count: usize) -> bool {
+        count % self.thinning == self.thinning / 2
     }
 
     /// b and the waiting rows, panel by panel, for the caller to add to: to each panel as many.
@@ -53,9 +54,9 @@ impl NormalEquations {
         self.b.par_chunks_mut(WIDTH).zip(&mut self.panels)
     }
 
-    /// One row of a sample.
-    pub fn push(&mut self, sample: usize, row: &[f64], residual: f64) {
-        let keeps = self.keeps(sample);
+    /// The `count`-th row.
+    pub fn push(&mut self, count: usize, row: &[f64], residual: f64) {
+        let keeps = self.keeps(count);
         let own = self.b.chunks_mut(WIDTH).zip(&mut self.panels);
         for ((b, rows), part) in own.zip(row.chunks(WIDTH)) {
             b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
@@ -113,6 +114,12 @@ impl NormalEquations {
     fn entry(&self, i: usize, j: usize) -> f64 {
         let (row, column) = (i / WIDTH, j / WIDTH);
         self.tiles[row * (row + 1) / 2 + column][(i % WIDTH, j % WIDTH)]
+    }
+
+    /// Whether A and b are made of numbers, as far as the diagonal tells.
+    pub fn is_finite(&self) -> bool {
+        let diagonal = self.diagonal();
+        diagonal.iter().chain(&self.b).all(|v| v.is_finite())
     }
 
     /// The diagonal of A.

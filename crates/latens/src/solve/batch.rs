@@ -12,7 +12,7 @@ use super::newton::{Counter, Iterate, Limits, Newton};
 use super::prepare::Signals;
 use super::recursion::Learned;
 use super::settings::{Level, Settings};
-use super::{EpochReport, Observer, Problem, RESOLUTION, free_run_error};
+use super::{EpochReport, Observer, Problem, free_run_error, measured_error};
 use crate::Error;
 use crate::estimate::{Smoothed, bands};
 use crate::objective::Noise;
@@ -33,6 +33,14 @@ const ON_THE_WAY: Limits = Limits {
     iterations: 40,
     hopeless: f64::INFINITY,
 };
+/// With noise the evidence chooses the stage: it has to be near the minimum.
+const NOISY_WAY: Limits = Limits {
+    tolerance: 0.01,
+    patience: 2,
+    ..ON_THE_WAY
+};
+/// So many stages in a row that the data like less than the best end the search.
+const WORSE: usize = 2;
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
 const AT_THE_END: Limits = Limits {
@@ -42,7 +50,7 @@ const AT_THE_END: Limits = Limits {
 };
 const NOISE_FREE_END: Limits = Limits {
     tolerance: 3e-3,
-    iterations: 10,
+    iterations: 4,
     ..ON_THE_WAY
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
@@ -70,8 +78,14 @@ pub(super) fn run(
     let (best, reports, mut damping) =
         tighten(problem, settings, (&smoothed, signals), theta, observer)?;
     let (mut iterate, mut noise, prior) = (best.iterate, best.noise, best.prior);
+    let unknown = |c: usize| {
+        settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
+    };
+    let unknown: Vec<usize> = (0..noise.measurement.len())
+        .filter(|&c| unknown(c))
+        .collect();
     // with noise, once more with R_y as it was found
-    let again = settings.estimate_noise && problem.noisy();
+    let again = !unknown.is_empty() && problem.noisy();
     let limits = match problem.noisy() {
         true => &AT_THE_END,
         false => &NOISE_FREE_END,
@@ -85,22 +99,25 @@ pub(super) fn run(
         };
         newton.minimise(&mut iterate, &mut damping, limits, &mut counter)?;
         if again && round == 0 {
-            noise.measurement = newton.noise_found(&iterate, best.determined);
+            let found = newton.noise_found(&iterate, best.determined);
+            for &c in &unknown {
+                noise.measurement[c] = found[c].max(problem.resolution(c));
+            }
         }
     }
     let newton = Newton::new(problem, &prior, &noise);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
+    let (posterior, found, consistency) = newton.evidence(&iterate, 1);
     // misfits that hang together, as a network's that cannot be better, are no independent news;
     // but whoever states the noise is believed
-    let repeated = match settings.estimate_noise {
-        true => newton.repetition(&iterate),
-        false => 1.0,
+    let repetition = match unknown.is_empty() {
+        true => 1.0,
+        false => newton.repetition(&iterate),
     };
-    let posterior = posterior.tempered(repeated);
+    let posterior = posterior.tempered(repetition);
     let draws = posterior.draws(bands::DRAWS);
     // all variances times a factor leave the gains and multiply the states' own covariance
-    let wider = noise.times(repeated);
+    let wider = noise.times(repetition);
     let newton = Newton::new(problem, &prior, &wider);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
@@ -110,7 +127,12 @@ pub(super) fn run(
     let smoothed: Vec<Smoothed> = smoothed.into_iter().enumerate().map(banded).collect();
     Ok(Learned {
         covariance: posterior.covariance(settings.precision()),
-        free_run: free_run_error(problem, &iterate.theta, &iterate.states),
+        // a loose stage's start is not yet that of a simulation
+        free_run: match problem.noisy() {
+            true => measured_error(problem, &iterate.theta, &noise, &smoothed),
+            false => free_run_error(problem, &iterate.theta, &iterate.states),
+        },
+        repetition,
         smoothed,
         noise,
         reports,
@@ -135,22 +157,26 @@ fn tighten(
     let mut iterate = Newton::new(problem, &prior, &first).start(signals, smoothed, theta);
     let (mut reports, mut damping) = (Vec::new(), Damping::default());
     let mut best: Option<Best> = None;
-    let mut tightness = 0.0;
+    let (mut tightness, mut worse) = (0.0, 0);
     for stage in 0..settings.epochs {
         let mut counter = Counter {
             stage,
             stages: settings.epochs,
             observer,
         };
-        let before = (iterate.clone(), damping.clone());
+        let start = (iterate.clone(), damping.clone());
         for decades in DECADES {
-            (iterate, damping) = before.clone();
+            (iterate, damping) = start.clone();
             let limits = Limits {
                 hopeless: match stage > 0 && decades == DECADES[0] {
                     true => JUMP * iterate.cost.total(),
                     false => f64::INFINITY,
                 },
-                ..ON_THE_WAY
+                ..if problem.noisy() {
+                    NOISY_WAY
+                } else {
+                    ON_THE_WAY
+                }
             };
             let tighter = if stage > 0 { tightness + decades } else { 0.0 };
             let noise = stage_noise(problem, settings, tighter);
@@ -172,7 +198,7 @@ fn tighten(
         };
         let go_on = observer.epoch(&report);
         // noise-free, the evidence says little: R_y is a resolution then, not a noise
-        let merit = match problem.validation_error(&iterate.theta) {
+        let merit = match problem.validation_error(&iterate.theta, &noise) {
             Some(error) => -error,
             None if problem.noisy() => found.log,
             None => -report.free_run,
@@ -197,13 +223,13 @@ fn tighten(
             });
         }
         let exact = stage > 1 && iterate.cost.physics < EXACT * iterate.cost.data;
-        let worse = if problem.noisy() {
-            merit < before
-        } else {
-            merit < LOST * before
+        worse = if merit < before { worse + 1 } else { 0 };
+        let over = match problem.noisy() {
+            true => worse == WORSE,
+            false => merit < LOST * before,
         };
         let fixed = matches!(settings.hidden, Level::Variance(_));
-        if !go_on || exact || worse || fixed {
+        if !go_on || exact || over || fixed {
             break;
         }
     }
@@ -227,12 +253,10 @@ fn stage_noise(problem: &Problem, settings: &Settings, tightness: f64) -> Noise 
         Level::Variance(_) => settings.clone(),
     };
     let mut noise = staged.noise(problem.model, problem.nominal, problem.stepper.dt());
-    let channels = problem.model.measurements.iter();
-    for (c, (channel, range)) in channels.zip(&problem.nominal.range).enumerate() {
-        let given = settings.measurement_of.contains_key(&channel.name);
-        if matches!(settings.measurement, Level::Relative(_)) && !given {
+    for (c, channel) in problem.model.measurements.iter().enumerate() {
+        if !settings.noise_given(&channel.name) {
             let r = &mut noise.measurement[c];
-            *r = r.max((RESOLUTION * range).powi(2));
+            *r = r.max(problem.resolution(c));
         }
     }
     noise

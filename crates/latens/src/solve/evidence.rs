@@ -40,6 +40,18 @@ pub struct Evidence {
     /// γ: how many directions of θ the data determine, of all.
     pub determined: f64,
     pub directions: usize,
+    /// The same for each unknown constant and each network by itself.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+}
+
+/// A part of θ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Of a constant or a network.
+    pub name: String,
+    pub determined: f64,
+    pub directions: usize,
 }
 
 /// The posterior of θ around the minimum.
@@ -71,12 +83,23 @@ impl Posterior {
     }
 
     /// The evidence, where `likelihood` is −½ Σ ln 2πs − L.
-    pub fn evidence(&self, likelihood: f64) -> Evidence {
+    pub fn evidence(&self, model: &Model, likelihood: f64) -> Evidence {
         let known = self.values.iter().map(|v| v / (1.0 + v));
+        let part = |name: &str, range: std::ops::Range<usize>| Part {
+            name: name.into(),
+            directions: range.len(),
+            determined: range.map(|i| self.share(i)).sum(),
+        };
+        let constants = model.unknowns.iter().enumerate();
+        let constants = constants.map(|(i, unknown)| part(&unknown.name, i..i + 1));
+        let networks = model.system.networks().iter();
+        let networks = networks.zip(model.system.weight_ranges());
+        let networks = networks.map(|(network, range)| part(&network.name, range));
         Evidence {
             log: likelihood - 0.5 * self.values.iter().map(|v| v.ln_1p()).sum::<f64>(),
             determined: known.sum(),
             directions: self.values.len(),
+            parts: constants.chain(networks).collect(),
         }
     }
 
@@ -179,7 +202,7 @@ mod tests {
             noise: &noise,
         };
         let states = vec![0.0; samples];
-        let (equations, pass) = smoother.eliminate(&states, 1);
+        let (equations, pass) = smoother.eliminate(&states, 1, 0);
         let passes = [pass];
         let at = |variance: f64| {
             let prior = vec![variance; zero.len()];
@@ -191,7 +214,7 @@ mod tests {
             let posterior = Posterior::new(&equations, &prior);
             // −½ Σ ln 2πs is the same for every prior
             let next = posterior.next_prior(&model, &theta)[0];
-            (posterior.evidence(-cost), next)
+            (posterior.evidence(&model, -cost), next)
         };
         let mut variance = 1.0;
         for _ in 0..200 {

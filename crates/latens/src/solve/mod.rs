@@ -104,22 +104,31 @@ impl Problem<'_> {
             .any(|(noise, range)| *noise > RESOLUTION * range)
     }
 
-    /// A record that θ was not learned from, smoothed with it.
-    fn smoothed_with(&self, theta: &[f64], draws: &[Vec<f64>], record: &Record) -> Smoothed {
-        let noise = starting_at(self.stepper, record, &self.open_start());
+    /// The variance that a channel's noise counts as at the least.
+    fn resolution(&self, channel: usize) -> f64 {
+        (RESOLUTION * self.nominal.range[channel]).powi(2)
+    }
+
+    /// A record that θ was not learned from, smoothed with it; the deviations are left out.
+    fn smoothed_with(&self, theta: &[f64], noise: &Noise, record: &Record) -> Smoothed {
+        let noise = starting_at(self.stepper, record, &self.open_start(noise));
         let smoother = Smoother {
             stepper: self.stepper,
             record,
             theta,
             noise: &noise,
         };
-        let smoothed = smoother.smooth(smoother.filtered(), SMOOTHING);
-        smoothed.with_bands(&smoother, draws)
+        let (states, cost) = smoother.minimise(smoother.filtered(), SMOOTHING);
+        Smoothed {
+            deviations: vec![],
+            states,
+            cost,
+        }
     }
 
     /// Mean nRMSE of the measured channels in free runs over the validation records; `None`
     /// without any.
-    fn validation_error(&self, theta: &[f64]) -> Option<f64> {
+    fn validation_error(&self, theta: &[f64], noise: &Noise) -> Option<f64> {
         let validation = Problem {
             records: self.validate,
             ..*self
@@ -127,16 +136,16 @@ impl Problem<'_> {
         let smoothed = self
             .validate
             .iter()
-            .map(|r| self.smoothed_with(theta, &[], r));
+            .map(|r| self.smoothed_with(theta, noise, r));
         let smoothed: Vec<Smoothed> = smoothed.collect();
-        (!smoothed.is_empty()).then(|| measured_error(&validation, theta, &smoothed))
+        (!smoothed.is_empty()).then(|| measured_error(&validation, theta, noise, &smoothed))
     }
 
     /// The noise under which a start is looked for: nothing is held against it but the data.
-    fn open_start(&self) -> Noise {
+    fn open_start(&self, noise: &Noise) -> Noise {
         Noise {
             start: self.nominal.scale.iter().map(|s| s * s).collect(),
-            ..self.noise.clone()
+            ..noise.clone()
         }
     }
 }
@@ -193,14 +202,20 @@ pub fn fit_validated(
     };
     let (learned, attempts) = starts::run(&problem, settings, (first, signals), observer)?;
     let regions = region::visited(&model.system, data.train, &learned.smoothed);
-    let open = Noise {
-        start: problem.open_start().start,
-        ..learned.noise.clone()
-    };
+    let open = problem.open_start(&learned.noise);
     let trained = data.train.iter().zip(learned.smoothed);
     let validated = data.validate.iter();
-    let validated =
-        validated.map(|r| (r, problem.smoothed_with(&learned.theta, &learned.draws, r)));
+    let validated = validated.map(|record| {
+        let smoothed = problem.smoothed_with(&learned.theta, &learned.noise, record);
+        let noise = starting_at(&stepper, record, &open.times(learned.repetition));
+        let smoother = Smoother {
+            stepper: &stepper,
+            record,
+            theta: &learned.theta,
+            noise: &noise,
+        };
+        (record, smoothed.with_bands(&smoother, &learned.draws))
+    });
     let estimates = trained
         .chain(validated)
         .map(|(record, smoothed)| {
@@ -222,6 +237,7 @@ pub fn fit_validated(
         noise: learned.noise,
         evidence: learned.evidence,
         draws: learned.draws,
+        repetition: learned.repetition,
         regions,
         nominal,
         model,
@@ -298,8 +314,8 @@ fn smooth_all(
 }
 
 /// Mean nRMSE of the measured channels in free runs from the best starts under exact physics.
-fn measured_error(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> f64 {
-    let (stepper, open) = (problem.stepper, problem.open_start());
+fn measured_error(problem: &Problem, theta: &[f64], noise: &Noise, smoothed: &[Smoothed]) -> f64 {
+    let (stepper, open) = (problem.stepper, problem.open_start(noise));
     let exact = |(record, s): (&Record, &Smoothed)| {
         let noise = starting_at(stepper, record, &open);
         score::exact_trajectory(stepper, record, theta, &noise, s)

@@ -41,6 +41,8 @@ const NOTABLE: f64 = 100.0;
 const FEW: usize = 100;
 /// Rows of A for each parameter on the way to a solution.
 const ROWS: usize = 10;
+/// Records at a time: each has an A of its own until they are summed.
+const GROUP: usize = 8;
 
 /// The current point: θ, a trajectory for each record, and the objective there.
 #[derive(Clone)]
@@ -132,7 +134,11 @@ impl<'a> Newton<'a> {
                 states,
             }
         });
-        let best = iterates.min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
+        let total = |iterate: &Iterate| match iterate.cost.total() {
+            nan if nan.is_nan() => f64::INFINITY,
+            total => total,
+        };
+        let best = iterates.min_by(|a, b| total(a).total_cmp(&total(b)));
         best.expect("one at least")
     }
 
@@ -177,6 +183,9 @@ impl<'a> Newton<'a> {
                 return Err(Error::Stopped);
             }
             let (equations, passes) = self.eliminate(iterate, self.thinning());
+            if !equations.is_finite() {
+                return Err(self.lost(iterate, counter.stage));
+            }
             let before = iterate.cost.total();
             let stepped = self.step(iterate, &equations, &passes, damping);
             if iteration == 0 && iterate.cost.total() > limits.hopeless {
@@ -195,10 +204,12 @@ impl<'a> Newton<'a> {
         Ok(true)
     }
 
-    /// How far rows of A may be thinned: some ten for each parameter are left. The gradient stays
-    /// exact, and neighbouring rows are alike: the steps are the same to three digits.
+    /// How far rows of A may be thinned on the way: some ten for each parameter are left. The
+    /// gradient stays exact, and neighbouring rows are alike: the steps are the same to three
+    /// digits.
     pub fn thinning(&self) -> usize {
-        let rows: usize = self.problem.records.iter().map(|r| r.outputs.len()).sum();
+        let measured = |r: &Record| r.outputs.iter().filter(|y| !y.is_nan()).count();
+        let rows: usize = self.problem.records.iter().map(measured).sum();
         let enough = ROWS * self.problem.model.system.parameters().max(FEW);
         (rows / enough).max(1)
     }
@@ -211,8 +222,11 @@ impl<'a> Newton<'a> {
             epoch: Some(stage + 1),
             step: 0,
             time: 0.0,
-            quantity: "the objective".into(),
-            value: iterate.cost.total(),
+            quantity: match iterate.cost.total().is_finite() {
+                true => "a derivative of the equations".into(),
+                false => "the objective".into(),
+            },
+            value: f64::NAN,
             advice: "try another --seed, or fewer arguments of the networks".into(),
         };
         for (record, states) in self.problem.records.iter().zip(&iterate.states) {
@@ -231,15 +245,18 @@ impl<'a> Newton<'a> {
 
     /// Forward passes over all records: the normal equations of θ, and what the way back needs.
     fn eliminate(&self, iterate: &Iterate, thinning: usize) -> (NormalEquations, Vec<Forward>) {
-        let parameters = iterate.theta.len();
-        let one = |i: usize| {
+        let one = |&i: &usize| {
             let smoother = self.smoother(&iterate.theta, i);
-            smoother.eliminate(&iterate.states[i], thinning)
+            smoother.eliminate(&iterate.states[i], thinning, i)
         };
-        let records = 0..self.problem.records.len();
-        let (each, passes): (Vec<_>, Vec<_>) = records.into_par_iter().map(one).unzip();
-        let mut sum = NormalEquations::new(parameters, thinning);
-        each.iter().for_each(|equations| sum.add(equations));
+        let records: Vec<usize> = (0..self.problem.records.len()).collect();
+        let mut sum = NormalEquations::new(iterate.theta.len(), thinning);
+        let mut passes = Vec::with_capacity(records.len());
+        for group in records.chunks(GROUP) {
+            let (each, own): (Vec<_>, Vec<_>) = group.par_iter().map(one).unzip();
+            each.iter().for_each(|equations| sum.add(equations));
+            passes.extend(own);
+        }
         (sum, passes)
     }
 
@@ -252,7 +269,7 @@ impl<'a> Newton<'a> {
         let count = passes.iter().map(Forward::count).sum::<usize>() as f64;
         let posterior = Posterior::new(&equations, self.prior);
         let likelihood = -0.5 * (spread + count * TAU.ln()) - iterate.cost.total();
-        let evidence = posterior.evidence(likelihood);
+        let evidence = posterior.evidence(self.problem.model, likelihood);
         (posterior, evidence, squares / count)
     }
 
@@ -297,6 +314,8 @@ impl<'a> Newton<'a> {
                 return true;
             }
         }
+        // the next stage is another problem
+        *damping = Damping::default();
         false
     }
 
@@ -347,23 +366,17 @@ impl<'a> Newton<'a> {
         const BLOCKS: usize = 20;
         const CLEAR: f64 = 2.0;
         let channels = self.noise[0].measurement.len();
-        let shortest = self
-            .problem
-            .records
-            .iter()
-            .map(Record::len)
-            .min()
-            .unwrap_or(0);
+        let records = self.problem.records.iter();
+        let longest = records.map(Record::len).max().unwrap_or(0);
         let lengths = (0..)
             .map(|k| 1usize << k)
-            .take_while(|b| b * BLOCKS <= shortest);
+            .take_while(|b| b * BLOCKS <= longest);
         let each = self.problem.records.iter().zip(&iterate.states).enumerate();
         let whitened: Vec<Vec<f64>> = each
             .map(|(i, (record, states))| {
                 let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
                 let own = record.outputs.iter().zip(&seen).enumerate();
                 own.map(|(at, (y, h))| (y - h) / self.noise[i].measurement[at % channels].sqrt())
-                    .map(|e| if e.is_nan() { 0.0 } else { e })
                     .collect()
             })
             .collect();
@@ -374,9 +387,13 @@ impl<'a> Newton<'a> {
                 .flat_map(|w| w.chunks_exact(length * channels))
             {
                 for c in 0..channels {
-                    let total: f64 = block.iter().skip(c).step_by(channels).sum();
-                    sum += total * total / length as f64;
-                    count += 1.0;
+                    let own = block.iter().skip(c).step_by(channels);
+                    let own = own.filter(|e| !e.is_nan());
+                    let (total, measured) = own.fold((0.0, 0.0), |(t, n), e| (t + e, n + 1.0));
+                    if measured > 0.0 {
+                        sum += total * total / measured;
+                        count += 1.0;
+                    }
                 }
             }
             sum / count
@@ -385,24 +402,25 @@ impl<'a> Newton<'a> {
         if most > CLEAR { most } else { 1.0 }
     }
 
-    /// R_y from the misfit: its mean square, for the freedom that states and θ have used up.
+    /// R_y from the misfit by a step of expectation and maximisation: its mean square, with what
+    /// the states may yet be off by, for the freedom that θ has used up.
     pub fn noise_found(&self, iterate: &Iterate, determined: f64) -> Vec<f64> {
-        let before = &self.noise[0].measurement;
-        let channels = before.len();
+        let channels = self.noise[0].measurement.len();
         let (mut sum, mut count) = (vec![0.0; channels], vec![0.0; channels]);
-        for (record, states) in self.problem.records.iter().zip(&iterate.states) {
+        for (i, (record, states)) in self.problem.records.iter().zip(&iterate.states).enumerate() {
+            let smoother = self.smoother(&iterate.theta, i);
+            let spread = smoother.seen_variances(&smoother.forward(states));
             let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
             let misfits = record.outputs.iter().zip(&seen).map(|(y, h)| y - h);
             for (at, misfit) in misfits.enumerate().filter(|(_, m)| !m.is_nan()) {
-                sum[at % channels] += misfit * misfit;
+                sum[at % channels] += misfit * misfit + spread[at];
                 count[at % channels] += 1.0;
             }
         }
-        let starts = self.problem.records.len() * self.problem.nominal.scale.len();
-        let used = (determined + starts as f64) / count.iter().sum::<f64>();
+        let used = determined / count.iter().sum::<f64>();
         let one = |c: usize| match count[c] > 0.0 {
             true => sum[c] / count[c] / (1.0 - used).max(0.5),
-            false => before[c],
+            false => self.noise[0].measurement[c],
         };
         (0..channels).map(one).collect()
     }

@@ -263,9 +263,12 @@ fn scale_networks(
             let (mut center, mut scale) = (vec![], vec![]);
             for &(low, high) in &ranges[i] {
                 let (c, s) = ((low + high) / 2.0, (high - low) / 2.0);
-                let fine = s.is_finite() && s > 1e-9 * c.abs() && s > 0.0;
-                center.push(if c.is_finite() { c } else { 0.0 });
-                scale.push(if fine { s } else { 1.0 });
+                let (c, s) = match s.is_finite() {
+                    true => (c, nominal::usable(c, s)),
+                    false => (0.0, 1.0),
+                };
+                center.push(c);
+                scale.push(s);
             }
             let output = (0..net.outputs.len())
                 .map(|k| {

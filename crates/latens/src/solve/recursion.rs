@@ -20,8 +20,11 @@ pub(super) struct Learned {
     /// Under which they were smoothed.
     pub noise: Noise,
     pub reports: Vec<EpochReport>,
-    /// Mean of ν²/s of what is kept: near 1 where the innovations are as large as expected.
+    /// Mean of ν²/s at the end: near 1 where the innovations are as large as expected.
     pub consistency: f64,
+    /// How many times the misfit says the same, see [`super::newton`]: variances under `noise` are
+    /// that much larger.
+    pub repetition: f64,
     /// Draws from the posterior of θ, see [`crate::estimate::bands`]; none where its covariance is
     /// not to be trusted.
     pub draws: Vec<Vec<f64>>,
@@ -84,7 +87,7 @@ pub(super) fn run(
         drift *= settings.anneal;
 
         let free_run = if settings.keep_best || number == settings.epochs {
-            measured_error(problem, &theta, &smoothed)
+            measured_error(problem, &theta, problem.noise, &smoothed)
         } else {
             f64::NAN
         };
@@ -116,10 +119,11 @@ pub(super) fn run(
     Ok(Learned {
         covariance,
         noise: noise.clone(),
-        free_run: measured_error(problem, &theta, &smoothed),
+        free_run: measured_error(problem, &theta, problem.noise, &smoothed),
         theta,
         smoothed,
         consistency: reports.last().map_or(f64::NAN, |r| r.consistency),
+        repetition: 1.0,
         reports,
         // every epoch counts the data once more
         draws: vec![],

@@ -107,6 +107,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether a channel's noise is the user's.
+    pub fn noise_given(&self, channel: &str) -> bool {
+        matches!(self.measurement, Level::Variance(_)) || self.measurement_of.contains_key(channel)
+    }
+
     /// What works without being told anything about the system.
     pub fn new(solver: Solver) -> Self {
         match solver {

@@ -55,7 +55,7 @@ pub(super) fn run(
     if settings.starts > 1 {
         let together = Mutex::new((0, observer));
         let seeds: Vec<u64> = (0..settings.starts as u64)
-            .map(|k| settings.seed + k)
+            .map(|k| settings.seed.wrapping_add(k))
             .collect();
         let one = |&seed: &u64| {
             let mut shared = Shared {
@@ -78,7 +78,7 @@ pub(super) fn run(
         };
         outcomes = seeds.par_iter().map(one).collect();
     } else {
-        for seed in settings.seed..settings.seed + TRIES {
+        for seed in (0..TRIES).map(|k| settings.seed.wrapping_add(k)) {
             let outcome = start(problem, settings, &before, seed, observer);
             let done = matches!(&outcome, Ok((_, attempt)) if attempt.failure.is_none());
             let stop = matches!(&outcome, Err(e) if !matches!(e, Error::Diverged(_)));
@@ -109,7 +109,7 @@ fn start(
         }
         _ => recursion::run(problem, settings, smoothed.clone(), theta, observer)?,
     };
-    let error = problem.validation_error(&learned.theta);
+    let error = problem.validation_error(&learned.theta, &learned.noise);
     let error = error.unwrap_or(learned.free_run);
     let failure = failure(&learned);
     let attempt = Attempt {
@@ -130,7 +130,8 @@ fn failure(learned: &Learned) -> Option<String> {
         ));
     }
     // a channel's range is some three times its standard deviation
-    let lost = learned.free_run.is_nan() || learned.free_run > 1.0 / 3.0;
+    // not a number where no channel moves: then there is nothing to say
+    let lost = learned.free_run > 1.0 / 3.0;
     lost.then(|| "its free run predicts the measurements no better than a constant".into())
 }
 
@@ -229,6 +230,7 @@ mod tests {
             reports: vec![],
             free_run: error,
             consistency: 1.0,
+            repetition: 1.0,
             draws: vec![],
             evidence: None,
         };

@@ -70,6 +70,9 @@ pub struct Facts {
     #[serde(default)]
     pub regions: Vec<Region>,
     pub noise: Noise,
+    /// Variances under `noise` are this much larger, see [`Fit`].
+    #[serde(default = "one")]
+    pub repetition: f64,
     pub nominal: Nominal,
     pub epochs: Vec<EpochFacts>,
 }
@@ -95,6 +98,17 @@ pub struct RecordFacts {
     /// Mean nRMSE of the free run over the states whose truth is known; over the hidden ones.
     pub mean_nrmse: Option<f64>,
     pub mean_nrmse_hidden: Option<f64>,
+    /// Of each hidden state, the part of the record on which it is poorly determined: its
+    /// standard deviation is above [`POOR`] of its scale.
+    #[serde(default)]
+    pub poorly_determined: BTreeMap<String, f64>,
+}
+
+/// A standard deviation above this part of a state's scale is a poor estimate.
+pub const POOR: f64 = 0.3;
+
+fn one() -> f64 {
+    1.0
 }
 
 /// An unknown constant as it was learned.
@@ -188,6 +202,7 @@ impl Facts {
             unknowns: constants(fit),
             regions: fit.regions.clone(),
             noise: fit.noise.clone(),
+            repetition: fit.repetition,
             nominal: fit.nominal.clone(),
             epochs: fit.reports.iter().map(EpochFacts::from).collect(),
         }
@@ -295,5 +310,21 @@ fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estima
         nrmse_smoothed: state_scores(model, record, &estimate.smoothed.states),
         mean_nrmse: mean(&all).and_then(finite),
         mean_nrmse_hidden: mean(&model.hidden()).and_then(finite),
+        poorly_determined: poorly_determined(fit, estimate),
     }
+}
+
+fn poorly_determined(fit: &Fit, estimate: &Estimate) -> BTreeMap<String, f64> {
+    let (model, n) = (&fit.model, fit.model.states.len());
+    let part = |i: usize| {
+        let own = estimate.smoothed.deviations.iter().skip(i).step_by(n);
+        let count = own.clone().count() as f64;
+        // a deviation that is no number is not a small one
+        let small = own.filter(|std| **std <= POOR * fit.nominal.scale[i]);
+        1.0 - small.count() as f64 / count
+    };
+    let hidden = model.hidden().into_iter();
+    hidden
+        .map(|i| (model.states[i].name.clone(), part(i)))
+        .collect()
 }
