@@ -208,19 +208,13 @@ fn places(count: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// x with L Lᵀ x = right.
-pub fn solve(factor: &Factor, right: &[f64]) -> Vec<f64> {
-    let mut x = right.to_vec();
-    solve_columns(factor, &mut x);
-    x
-}
-
-/// Solves for the columns that lie one after another in `x`, in place.
-fn solve_columns(Factor(l): &Factor, x: &mut [f64]) {
-    let (n, columns) = (l.nrows(), x.len() / l.nrows().max(1));
-    let room = llt::solve::solve_in_place_scratch::<f64>(n, columns, Par::Seq);
+pub fn solve(Factor(l): &Factor, right: &[f64]) -> Vec<f64> {
+    let (mut x, n) = (right.to_vec(), l.nrows());
+    let room = llt::solve::solve_in_place_scratch::<f64>(n, 1, Par::Seq);
     let mut room = MemBuffer::new(room);
-    let x = MatMut::from_column_major_slice_mut(x, n, columns);
-    llt::solve::solve_in_place(l.as_ref(), x, Par::Seq, MemStack::new(&mut room));
+    let column = MatMut::from_column_major_slice_mut(&mut x, n, 1);
+    llt::solve::solve_in_place(l.as_ref(), column, Par::Seq, MemStack::new(&mut room));
+    x
 }
 
 #[cfg(test)]

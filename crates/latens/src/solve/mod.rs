@@ -1,10 +1,11 @@
 //! Solvers of the one objective: what to learn from which records, and how the passes go.
 //!
-//! A fit runs in four parts. (1) A smoothing pass with the networks at zero and loose noise on
-//! their rows finds the hidden trajectory from the known physics alone, and with it the scales of
-//! everything. (2) The networks get scaled arguments and a random start. (3) Each epoch starts
-//! from the smoothed initial states and passes the recursion over the records. (4) The states
-//! are smoothed with what was learned, and the free run is scored.
+//! A fit runs in four parts. (1) A smoothing pass with what is unknown as a random walk finds the
+//! hidden trajectory from the known physics alone, and with it the scales of everything. (2) The
+//! networks get scaled arguments and a random start. (3) Batch takes Newton steps on all states
+//! and θ at once, stage after stage with tighter physics; a recursion passes over the records,
+//! epoch after epoch. (4) The states are smoothed with what was learned, and the free run is
+//! scored.
 
 pub mod alternating;
 mod batch;

@@ -21,7 +21,7 @@ const SAMPLES: usize = 10;
 const THINNING: usize = 3;
 const MANY: usize = 1000;
 /// An output is not asked to be fitted closer than this fraction of its scale.
-const RESOLUTION: f64 = 3e-3;
+const FINEST: f64 = 3e-3;
 
 /// Arguments and outputs of one call at one sample.
 struct Example {
@@ -159,7 +159,7 @@ fn examples(
                     let targets = own
                         .filter(|(_, (c, _))| *c == call)
                         .map(|(i, &(_, output))| {
-                            let floor = RESOLUTION * scaling.output[output];
+                            let floor = FINEST * scaling.output[output];
                             (output, state[first + i], deviations[first + i].hypot(floor))
                         })
                         .collect();
@@ -247,7 +247,7 @@ mod tests {
                 .iter()
                 .map(|&x| (output(&model, &theta, x) - truth(x)).abs());
             let off = off.fold(0.0, f64::max);
-            assert!(off < 3.0 * RESOLUTION, "seed {seed}: {off}");
+            assert!(off < 3.0 * FINEST, "seed {seed}: {off}");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::linalg::Precision;
 use crate::model::Model;
 use crate::objective::Noise;
 
-/// Which recursion.
+/// How θ is learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Solver {
