@@ -5,17 +5,14 @@ mod dense;
 
 use dense::{DT, Dense, LINEAR, dense_linear, model, random_record};
 use latens::estimate::Smoother;
-use latens::fit::Fit;
-use latens::linalg::small::{cholesky, solve};
-use latens::linalg::{PackedCovariance, Precision, normal};
+use latens::linalg::{PackedCovariance, Precision};
 use latens::objective::{Cost, Noise};
 use latens::solve::alternating::{self, Form};
 use latens::solve::epoch::{Epoch, Segment};
 use latens::solve::joint::{self, Joint};
-use latens::solve::{Level, Settings, Silent, Solver, fit};
+use latens::solve::{Settings, Silent, Solver, fit};
 use latens::step::Stepper;
 use latens::{Model, Record};
-use rand::{RngExt, SeedableRng};
 
 fn noise(model: &Model, process: f64, measurement: f64, start: f64) -> Noise {
     let n = model.states.len();
