@@ -79,8 +79,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             warnings: vec![],
         },
     );
-    let poor = score_warnings(&model, &facts, &records.all);
-    for warning in poor.into_iter().chain(start_warning(&facts)) {
+    let doubts = records.test(&fit, &mut facts)?;
+    let poor = score_warnings(&model, &facts, &records);
+    let poor = poor.into_iter().chain(doubts);
+    for warning in poor.chain(start_warning(&facts)) {
         text::note(&format!("warning: {warning}"));
         warnings.push(warning);
     }
@@ -98,9 +100,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Records that the fitted model cannot follow: worse than the mean of what was measured.
-fn score_warnings(model: &Model, facts: &Facts, records: &[Record]) -> Vec<String> {
+fn score_warnings(model: &Model, facts: &Facts, records: &data::Records) -> Vec<String> {
     let mut warnings = vec![];
-    for (facts, record) in facts.records.iter().zip(records) {
+    let tests: Vec<Record> = records.tests.iter().map(data::Test::predicted).collect();
+    for (facts, record) in facts.records.iter().zip(records.all.iter().chain(&tests)) {
         let lost: Vec<&str> = model
             .measurements
             .iter()
@@ -115,7 +118,11 @@ fn score_warnings(model: &Model, facts: &Facts, records: &[Record]) -> Vec<Strin
             warnings.push(format!(
                 "the free run over {}{} predicts {} no better than a constant would: do not trust this model, however good its smoothed states look",
                 facts.file,
-                if facts.role == "train" { "" } else { " (validation)" },
+                match facts.role.as_str() {
+                    "validate" => " (validation)",
+                    "test" => " (test)",
+                    _ => "",
+                },
                 text::list(&lost)
             ));
         }

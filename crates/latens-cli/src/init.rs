@@ -9,7 +9,7 @@ use latens::suggest::suggest;
 use latens::systems::{self, SYSTEMS};
 
 use crate::failure::Failure;
-use crate::text;
+use crate::{output, text};
 
 /// Write the model file of a built-in system, as a starting point
 #[derive(Args)]
@@ -38,12 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let default = || PathBuf::from(format!("{name}.toml"));
     let path = arguments.output.clone().unwrap_or_else(default);
-    if path.exists() && !arguments.force {
-        return Err(Failure::Message(format!(
-            "{} exists; overwrite it with --force, or choose another file with -o",
-            path.display()
-        )));
-    }
+    output::free(&path, arguments.force)?;
     write_atomic(&path, |file| file.write_all(model.as_bytes()))
         .map_err(|e| Failure::file("write", &path, e))?;
     text::note(&format!("wrote {}", path.display()));

@@ -3,11 +3,15 @@
 mod assignments;
 mod data;
 mod demo;
+mod estimate;
 mod failure;
 mod fit;
 mod init;
 mod interrupt;
+mod learned;
 mod model;
+mod output;
+mod predict;
 mod progress;
 mod schema;
 mod settings;
@@ -28,6 +32,7 @@ First steps:
   latens init harmonic-oscillator              write its model file here, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
   latens fit harmonic-oscillator.toml record.csv -o run
+  latens predict run record.csv                what the model does, and how far to trust it
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
@@ -49,6 +54,8 @@ enum Verb {
     Init(init::Arguments),
     Simulate(simulate::Arguments),
     Fit(Box<fit::Arguments>),
+    Predict(predict::Arguments),
+    Estimate(estimate::Arguments),
     Schema(schema::Arguments),
 }
 
@@ -59,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Init(arguments) => init::run(&arguments),
         Verb::Simulate(arguments) => simulate::run(&arguments),
         Verb::Fit(arguments) => fit::run(&arguments),
+        Verb::Predict(arguments) => predict::run(&arguments),
+        Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)

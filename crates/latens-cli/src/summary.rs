@@ -1,7 +1,8 @@
 //! What a fit found, for people and for programs.
 
 use latens::Model;
-use latens::fit::run::{Facts, RecordFacts, Scores};
+use latens::fit::run::{Facts, RecordFacts};
+use latens::score::named::Scores;
 use latens::solve::Solver;
 use serde_json::json;
 
@@ -23,11 +24,15 @@ pub fn table(model: &Model, facts: &Facts) -> String {
             record.file,
             text::count(record.samples, "sample"),
             match record.role.as_str() {
-                "validate" => ", validation: never learned from",
-                _ => "",
+                "validate" => ", validation: never learned from".into(),
+                "test" => format!(", test: {}", predicted_part(record)),
+                _ => String::new(),
             }
         );
-        out += &errors(model, record);
+        out += &match record.role.as_str() {
+            "test" => predicted(model, record),
+            _ => errors(model, record),
+        };
     }
     out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
     if !facts.unknowns.is_empty() {
@@ -53,7 +58,7 @@ fn pass(solver: Solver) -> &'static str {
     }
 }
 
-fn title(model: &Model) -> &str {
+pub fn title(model: &Model) -> &str {
     match model.name.as_str() {
         "" => "model",
         name => name,
@@ -107,24 +112,71 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
     out
 }
 
+/// How much of a record is predicted, and from what.
+pub fn predicted_part(record: &RecordFacts) -> String {
+    let warm_up = record.samples - record.scored;
+    format!(
+        "{} predicted from the state that the first {warm_up} show",
+        text::count(record.scored, "sample")
+    )
+}
+
+/// The errors of a prediction.
+pub fn predicted(model: &Model, record: &RecordFacts) -> String {
+    let header = ["", "", "", "RMSE", "nRMSE"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    let hidden = model.hidden();
+    for (i, state) in model.states.iter().enumerate() {
+        let Some(error) = record.nrmse.get(&format!("truth_{}", state.name)) else {
+            continue;
+        };
+        let role = if hidden.contains(&i) {
+            "hidden state"
+        } else {
+            "measured state"
+        };
+        rows.push(vec![
+            state.name.clone(),
+            state.unit.clone(),
+            role.into(),
+            String::new(),
+            text::error(*error),
+        ]);
+    }
+    for channel in &model.measurements {
+        let Some(error) = record.rmse.get(&channel.name) else {
+            continue;
+        };
+        rows.push(vec![
+            channel.name.clone(),
+            channel.unit.clone(),
+            "measurement".into(),
+            error.map_or("diverged".into(), text::number),
+            text::error(record.nrmse.get(&channel.name).copied().flatten()),
+        ]);
+    }
+    let mut sides = vec![Side::Left; 3];
+    sides.extend([Side::Right; 2]);
+    text::table(2, &sides, &rows)
+}
+
+/// One record for programs.
+pub fn record_json(record: &RecordFacts) -> serde_json::Value {
+    json!({
+        "file": record.file,
+        "role": record.role,
+        "scored": record.scored,
+        "rmse": record.rmse,
+        "nrmse": record.nrmse,
+        "mean_nrmse": record.mean_nrmse,
+        "mean_nrmse_hidden": record.mean_nrmse_hidden,
+        "poorly_determined": record.poorly_determined,
+    })
+}
+
 /// One object for programs.
 pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
-    let records: Vec<_> = facts
-        .records
-        .iter()
-        .map(|r| {
-            json!({
-                "file": r.file,
-                "role": r.role,
-                "scored": r.scored,
-                "rmse": r.rmse,
-                "nrmse": r.nrmse,
-                "mean_nrmse": r.mean_nrmse,
-                "mean_nrmse_hidden": r.mean_nrmse_hidden,
-                "poorly_determined": r.poorly_determined,
-            })
-        })
-        .collect();
+    let records: Vec<_> = facts.records.iter().map(record_json).collect();
     let noise: serde_json::Map<_, _> = noise(model, facts)
         .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
         .collect();

@@ -18,6 +18,10 @@ pub fn summary(fit: &Fit, facts: &Facts) -> String {
         let what = "the validation records, never learned from,";
         lines.push(following(fit, facts, "validate", what));
     }
+    if facts.records.iter().any(|r| r.role == "test") {
+        let what = "the test records, which played no part,";
+        lines.push(following(fit, facts, "test", what));
+    }
     lines.extend(determined(facts));
     lines.extend(hidden(fit, facts));
     lines.push(noise(fit, facts));

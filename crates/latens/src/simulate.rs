@@ -88,7 +88,8 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
             ))
         })?),
     };
-    let mut state = start(model, simulation, held_out.map(|h| h.start.as_slice()))?;
+    let own = held_out.map_or([].as_slice(), |h| &h.start);
+    let mut state = start(model, own.iter().chain(&simulation.start))?;
     let controls = held_out.map_or(&truth.controls, |h| &h.controls);
 
     let (system, theta) = match &simulation.theta {
@@ -178,13 +179,16 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     Ok(record)
 }
 
-fn start(
+/// The model's start values, some replaced: (state, value).
+///
+/// # Errors
+/// [`Error::Setting`] for a state that has none.
+pub fn start<'a>(
     model: &Model,
-    simulation: &Simulation,
-    held_out: Option<&[(usize, f64)]>,
+    replaced: impl IntoIterator<Item = &'a (usize, f64)>,
 ) -> Result<Vec<f64>, Error> {
     let mut values: Vec<Option<f64>> = model.states.iter().map(|s| s.start).collect();
-    for &(i, value) in held_out.unwrap_or(&[]).iter().chain(&simulation.start) {
+    for &(i, value) in replaced {
         values[i] = Some(value);
     }
     values

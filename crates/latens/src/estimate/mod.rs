@@ -1,5 +1,6 @@
-//! Hidden states from a record: filter, smoother, initial state.
+//! Hidden states from a record: filter, smoother, initial state, prediction.
 
+pub mod adapt;
 pub mod bands;
 pub mod filter;
 pub(crate) mod pass;
@@ -7,8 +8,11 @@ pub mod predict;
 pub mod region;
 mod sensitivity;
 pub mod smoother;
+mod table;
 
+pub use adapt::Adapted;
+pub use bands::{Bands, Mode};
 pub use filter::StateFilter;
-pub use predict::{Prediction, Predictor, Start};
+pub use predict::{Estimated, Prediction, Predictor, Start};
 pub use region::Region;
 pub use smoother::{Smoothed, Smoother};

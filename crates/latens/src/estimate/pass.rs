@@ -35,7 +35,7 @@ pub struct Forward {
 
 /// What of a forward pass depends on θ to first order: means m and innovations ν.
 pub struct Means {
-    mean: Vec<f64>,
+    pub(super) mean: Vec<f64>,
     innovation: Vec<f64>,
 }
 
@@ -56,6 +56,21 @@ impl Forward {
     pub fn log_variance(&self) -> f64 {
         let terms = self.variance.iter().filter(|s| **s > 0.0);
         terms.map(|s| s.ln()).sum()
+    }
+
+    /// Mean of ν²/s: near 1 where the innovations are as large as the filter says; NaN without any.
+    pub fn consistency(&self) -> f64 {
+        2.0 * self.half_square(&self.means) / self.count() as f64
+    }
+
+    /// The filter's covariance at a sample.
+    pub(super) fn covariance(&self, i: usize, n: usize) -> &[f64] {
+        &self.covariance[i * n * n..(i + 1) * n * n]
+    }
+
+    /// H of all channels at the samples, row by row.
+    pub(super) fn sight(&self) -> &[f64] {
+        &self.h
     }
 
     /// H, K, ν and s of a channel of a sample.
@@ -414,7 +429,7 @@ impl Smoother<'_> {
     }
 
     /// The covariance P − P Λ P of each smoothed state, from the last sample on.
-    fn covariances(&self, forward: &Forward, mut each: impl FnMut(usize, &[f64])) {
+    pub(super) fn covariances(&self, forward: &Forward, mut each: impl FnMut(usize, &[f64])) {
         let (n, c) = (
             self.stepper.system().states(),
             self.stepper.system().measurements(),
@@ -423,7 +438,7 @@ impl Smoother<'_> {
         let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
         let mut shrink = vec![0.0; n * n];
         for i in (0..self.record.len()).rev() {
-            let p = &forward.covariance[i * n * n..(i + 1) * n * n];
+            let p = forward.covariance(i, n);
             multiply(p, &lambda, &mut scratch, n, n);
             multiply(&scratch, p, &mut product, n, n);
             for (product, p) in product.iter_mut().zip(p) {

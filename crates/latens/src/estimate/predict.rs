@@ -1,5 +1,7 @@
-//! A new record, predicted: a free run with bands, and whether to believe it.
+//! A model put to use on a new record: its states estimated, or its course predicted, with bands,
+//! and whether to believe them.
 
+use super::bands::{Bands, Mode};
 use super::region::{self, Region};
 use super::smoother::Smoother;
 use crate::model::Model;
@@ -7,13 +9,17 @@ use crate::objective::Noise;
 use crate::record::Record;
 use crate::score;
 use crate::step::Stepper;
+use crate::{Divergence, Error};
 
 /// Part of a prediction that may leave what training visited without a warning.
 const TOLERATED: f64 = 0.01;
 /// Gauss–Newton steps that find a start.
-const STEPS: usize = 20;
+pub(super) const STEPS: usize = 20;
+/// Samples that find a start where nobody says how many, and of a short record this part.
+const WARM_UP: usize = 100;
+const WARM_UP_PART: usize = 10;
 
-/// What predictions are made with.
+/// What predictions are made with: a fit, or a run read back.
 #[derive(Clone, Copy)]
 pub struct Predictor<'a> {
     pub model: &'a Model,
@@ -34,19 +40,30 @@ pub struct Predictor<'a> {
 pub enum Start<'a> {
     /// At a known state, at the record's first sample.
     At(&'a [f64]),
-    /// At the state that fits the first samples; it predicts from the last of them on.
+    /// At the state that fits so many first samples; all others are predicted.
     WarmUp(usize),
+}
+
+impl Start<'_> {
+    /// Samples that find a start where nobody says how many: a hundred, or a tenth of a shorter
+    /// record.
+    pub fn samples(record: &Record) -> usize {
+        (record.len() / WARM_UP_PART).clamp(1, WARM_UP)
+    }
 }
 
 /// A free run over a record.
 #[derive(Debug, Clone)]
 pub struct Prediction {
-    /// The sample at which it starts.
+    /// The first sample that is predicted: those before it were looked at.
     pub from: usize,
     /// One state per sample from there on, row by row.
     pub states: Vec<f64>,
     /// Standard deviations, likewise: of θ and of the start.
     pub deviations: Vec<f64>,
+    /// The measured channels, and their standard deviations without the sensors' own noise.
+    pub outputs: Vec<f64>,
+    pub output_deviations: Vec<f64>,
     /// The part of it on which a network meets arguments unlike any in training.
     pub outside: f64,
 }
@@ -58,73 +75,150 @@ impl Prediction {
     }
 }
 
+/// The states of a record, estimated with θ fixed.
+#[derive(Debug, Clone)]
+pub struct Estimated {
+    /// One state per sample, row by row.
+    pub states: Vec<f64>,
+    /// Standard deviations, likewise.
+    pub deviations: Vec<f64>,
+    /// Mean of ν²/s: near 1 where the innovations are as large as the filter says.
+    pub consistency: f64,
+}
+
 impl Predictor<'_> {
+    /// Whether a record is one of this model, of its sample time, and longer than its warm-up.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with what to do.
+    pub fn check(&self, record: &Record, warm_up: usize) -> Result<(), Error> {
+        let (d_u, d_y) = (self.model.inputs.len(), self.model.measurements.len());
+        let fail = |message: String| Err(Error::Setting(format!("{} {message}", record.name)));
+        if (record.d_u, record.d_y) != (d_u, d_y) {
+            return fail(format!(
+                "does not hold the model's {d_u} input(s) and {d_y} measurement(s)"
+            ));
+        }
+        if record.len() < 2 || warm_up >= record.len() {
+            return fail(format!(
+                "has {} sample(s), and {warm_up} would be taken to find the start; take fewer, or bring a longer record",
+                record.len()
+            ));
+        }
+        if (record.step() - self.dt).abs() > Record::STEP_TOLERANCE * self.dt {
+            return fail(format!(
+                "has a sample time of {}, the run was fitted at {}; resample it",
+                record.step(),
+                self.dt
+            ));
+        }
+        Ok(())
+    }
+
     /// Predicts a record's states from its inputs, and from its first samples where asked for.
     pub fn predict(&self, record: &Record, start: Start) -> Prediction {
         let system = &self.model.system;
+        let (n, c) = (system.states(), system.measurements());
         let stepper = Stepper::new(self.model, system, self.dt);
-        let n = system.states();
-        let (from, state, variance) = match start {
+        let from = match start {
+            Start::At(_) => 0,
+            Start::WarmUp(samples) => samples.min(record.len() - 1),
+        };
+        let mut blind = record.clone();
+        blind.outputs[from * c..].fill(f64::NAN);
+        let (noise, mut states) = match start {
             Start::At(state) => {
                 let exact = self.scale.iter().map(|s| (1e-9 * s).powi(2));
-                (0, state.to_vec(), exact.collect())
+                let noise = Noise {
+                    start_mean: state.to_vec(),
+                    start: exact.collect(),
+                    ..self.noise.times(self.repetition)
+                };
+                (noise, state.to_vec())
             }
-            Start::WarmUp(samples) => self.warm_up(&stepper, record, samples.min(record.len() - 1)),
+            Start::WarmUp(_) => {
+                let noise = self.open_start(&blind);
+                let first = blind.slice(0..from + 1);
+                let smoother = self.smoother(&stepper, &first, &noise);
+                (
+                    noise.clone(),
+                    smoother.minimise(smoother.filtered(), STEPS).0,
+                )
+            }
         };
-        let mut rest = record.slice(from..record.len());
-        let states = score::free_run(&stepper, &rest, self.theta, &state);
-        rest.outputs.fill(f64::NAN);
-        let noise = Noise {
-            start_mean: state,
-            start: variance,
-            ..self.noise.times(self.repetition)
+        let rest = blind.slice(from..record.len());
+        let run = score::free_run(&stepper, &rest, self.theta, &states[from * n..]);
+        states.truncate(from * n);
+        states.extend_from_slice(&run);
+        let bands = match states.iter().all(|x| x.is_finite()) {
+            // what the first samples say of the start, of θ and of both together is kept this way
+            true => {
+                let smoother = self.smoother(&stepper, &blind, &noise);
+                smoother.bands(&states, self.draws, Mode::Filter)
+            }
+            false => Bands::endless(record.len(), n, c),
         };
-        let smoother = Smoother {
-            stepper: &stepper,
-            record: &rest,
-            theta: self.theta,
-            noise: &noise,
-        };
-        let finite = states.iter().all(|x| x.is_finite());
-        let deviations = if finite {
-            smoother.bands(&states, self.draws)
-        } else {
-            vec![f64::INFINITY; rest.len() * n]
-        };
-        let outside = region::outside(system, &rest, &states, self.regions);
         Prediction {
             from,
-            states,
-            deviations,
-            outside,
+            outputs: score::outputs(&stepper, &rest, self.theta, &run),
+            outside: region::outside(system, &rest, &run, self.regions),
+            states: run,
+            deviations: bands.states[from * n..].to_vec(),
+            output_deviations: bands.outputs[from * c..].to_vec(),
         }
     }
 
-    /// The sample, state and variances after some samples of a record. Their correlations, with
-    /// each other and with θ, are left out.
-    fn warm_up(
-        &self,
-        stepper: &Stepper,
-        record: &Record,
-        samples: usize,
-    ) -> (usize, Vec<f64>, Vec<f64>) {
-        let n = self.scale.len();
-        let first = record.slice(0..samples + 1);
+    /// Estimates a record's states from its measurements.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] where the filter leaves the finite numbers.
+    pub fn estimate(&self, record: &Record, mode: Mode) -> Result<Estimated, Error> {
+        let stepper = Stepper::new(self.model, &self.model.system, self.dt);
+        let noise = self.open_start(record);
+        let smoother = self.smoother(&stepper, record, &noise);
+        let states = match mode {
+            Mode::Filter => smoother.kalman().map_err(|(sample, state)| {
+                Error::Diverged(Divergence {
+                    during: format!("the filter on {}", record.name),
+                    epoch: None,
+                    step: sample,
+                    time: record.time[sample],
+                    quantity: self.model.states[state].name.clone(),
+                    value: f64::NAN,
+                    advice: "loosen the process noise, or take the smoother".into(),
+                })
+            })?,
+            Mode::Smoother => smoother.minimise(smoother.filtered(), STEPS).0,
+        };
+        Ok(Estimated {
+            deviations: smoother.bands(&states, self.draws, mode).states,
+            // the noise itself is what the innovations are compared with
+            consistency: self.repetition * smoother.forward(&states).consistency(),
+            states,
+        })
+    }
+
+    pub(super) fn smoother<'b>(
+        &'b self,
+        stepper: &'b Stepper<'b>,
+        record: &'b Record,
+        noise: &'b Noise,
+    ) -> Smoother<'b> {
+        Smoother {
+            stepper,
+            record,
+            theta: self.theta,
+            noise,
+        }
+    }
+
+    /// The noise under which a start is looked for: nothing is held against it but the data.
+    pub(super) fn open_start(&self, record: &Record) -> Noise {
         let mut noise = Noise {
             start: self.scale.iter().map(|s| s * s).collect(),
             ..self.noise.times(self.repetition)
         };
-        noise.show(&first, self.model.system.direct());
-        let smoother = Smoother {
-            stepper,
-            record: &first,
-            theta: self.theta,
-            noise: &noise,
-        };
-        let smoothed = smoother.smooth(smoother.filtered(), STEPS);
-        let deviations = smoother.bands(&smoothed.states, self.draws);
-        let last = samples * n..(samples + 1) * n;
-        let variances = deviations[last.clone()].iter().map(|d| d * d).collect();
-        (samples, smoothed.states[last].to_vec(), variances)
+        noise.show(record, self.model.system.direct());
+        noise
     }
 }

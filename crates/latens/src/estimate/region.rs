@@ -99,7 +99,8 @@ pub fn visited(system: &System, records: &[Record], smoothed: &[Smoothed]) -> Ve
     all.iter().map(|met| Region::cover(met)).collect()
 }
 
-/// The part of a trajectory on which some network meets arguments unlike any in training.
+/// The part of a trajectory on which some network meets arguments unlike any in training; a network
+/// without a region was never asked.
 pub fn outside(system: &System, record: &Record, states: &[f64], regions: &[Region]) -> f64 {
     let (mut samples, mut left) = (0usize, 0usize);
     let mut last = usize::MAX;
@@ -109,7 +110,8 @@ pub fn outside(system: &System, record: &Record, states: &[f64], regions: &[Regi
             samples += 1;
             last = k;
         }
-        if counted != k && regions[network].distance(scaled) > 1.0 {
+        let far = |region: &Region| region.distance(scaled) > 1.0;
+        if counted != k && regions.get(network).is_some_and(far) {
             left += 1;
             counted = k;
         }

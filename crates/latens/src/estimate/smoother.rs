@@ -38,10 +38,15 @@ pub struct Smoother<'a> {
 }
 
 impl Smoother<'_> {
-    /// The extended Kalman filter's estimates: a first trajectory.
-    ///
-    /// Where it leaves the finite numbers, the measured values with `start_mean` elsewhere.
+    /// A first trajectory: the extended Kalman filter's, or, where that leaves the finite numbers,
+    /// the measured values with `start_mean` elsewhere.
     pub fn filtered(&self) -> Vec<f64> {
+        self.kalman().unwrap_or_else(|_| self.measured())
+    }
+
+    /// The extended Kalman filter's estimates; `Err` with the sample and the state that is not
+    /// finite any more.
+    pub fn kalman(&self) -> Result<Vec<f64>, (usize, usize)> {
         let (system, record) = (self.stepper.system(), self.record);
         let (n, c) = (system.states(), system.measurements());
         let mut filter = StateFilter::new(&self.noise.start_mean, &self.noise.start);
@@ -73,12 +78,12 @@ impl Smoother<'_> {
                     .sum();
                 filter.correct(row, y - h[k] - moved, self.noise.measurement[k]);
             }
-            if filter.mean.iter().any(|x| !x.is_finite()) {
-                return self.measured();
+            if let Some(state) = filter.mean.iter().position(|x| !x.is_finite()) {
+                return Err((i, state));
             }
             states.extend_from_slice(&filter.mean);
         }
-        states
+        Ok(states)
     }
 
     /// The measured values, held where missing, with `start_mean` for what no channel shows.

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! run/model.toml            the model file, letter for letter
-//!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ
+//!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ, draws of δθ
 //!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
 //!     states.csv            the states over time (states_1.csv, … for several records)
 //! ```
 //!
-//! [`save`] writes the folder whole or not at all; [`load`] gives back θ, scaling and covariance
-//! bit for bit. Fitting the same records again with the settings in `fit.json` gives the same
+//! [`save`] writes the folder whole or not at all; [`load`] gives back θ, scaling, covariance
+//! and draws bit for bit, so that a run predicts what its fit did. Fitting the same records again with the settings in `fit.json` gives the same
 //! bits on one machine.
 
+mod doubts;
 mod facts;
 mod folder;
 mod states;
@@ -21,11 +22,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-pub use facts::{About, Constant, EpochFacts, Facts, POOR, RecordFacts, Scores};
+pub use facts::{About, Constant, EpochFacts, Facts, POOR, RecordFacts};
 pub use folder::check;
 
 use super::Fit;
 use crate::Error;
+use crate::estimate::Predictor;
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::record::{Record, write_csv_to};
@@ -53,7 +55,31 @@ pub struct Run {
     pub theta: Vec<f64>,
     /// P_θ.
     pub covariance: PackedCovariance,
+    /// Draws of δθ, see [`crate::estimate::bands`]; none of the recursions' and of old runs.
+    pub draws: Vec<Vec<f64>>,
     pub facts: Facts,
+}
+
+impl Run {
+    /// What predictions of other records are made with: what [`Fit::predictor`] gives.
+    pub fn predictor(&self) -> Predictor<'_> {
+        Predictor {
+            model: &self.model,
+            theta: &self.theta,
+            draws: &self.draws,
+            noise: &self.facts.noise,
+            repetition: self.facts.repetition,
+            scale: &self.facts.nominal.scale,
+            regions: &self.facts.regions,
+            dt: self.facts.sample_time,
+        }
+    }
+
+    /// What a file with this checksum served for in the fit; `test` where it played no part.
+    pub fn role(&self, sha256: &str) -> &str {
+        let own = self.facts.records.iter().find(|r| r.sha256 == sha256);
+        own.map_or("test", |r| r.role.as_str())
+    }
 }
 
 /// SHA-256 of bytes, in hexadecimal.
@@ -152,10 +178,11 @@ pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
     let bytes = read(&weights_path)?;
     let precision = facts.settings.precision();
     match weights::decode(&bytes, &mut model, precision) {
-        Ok((theta, covariance)) => Ok(Run {
+        Ok(weights) => Ok(Run {
             model,
-            theta,
-            covariance,
+            theta: weights.theta,
+            covariance: weights.covariance,
+            draws: weights.draws,
             facts,
         }),
         Err(message) => fail(&weights_path, message),

@@ -110,8 +110,9 @@ impl NormalEquations {
         }
     }
 
-    /// An entry of the lower triangle of A.
-    fn entry(&self, i: usize, j: usize) -> f64 {
+    /// An entry of A.
+    pub fn entry(&self, i: usize, j: usize) -> f64 {
+        let (i, j) = (i.max(j), i.min(j));
         let (row, column) = (i / WIDTH, j / WIDTH);
         self.tiles[row * (row + 1) / 2 + column][(i % WIDTH, j % WIDTH)]
     }

@@ -73,6 +73,15 @@ impl Unknown {
             self.guess + self.scale * theta
         }
     }
+
+    /// Its derivative by that entry.
+    pub fn slope(&self, theta: f64) -> f64 {
+        if self.positive {
+            self.value(theta) * self.scale / self.guess
+        } else {
+            self.scale
+        }
+    }
 }
 
 /// A checked model: names, units, and the compiled equations.

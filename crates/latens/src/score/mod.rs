@@ -1,5 +1,7 @@
 //! How good a model is: the free run and its errors.
 
+pub mod named;
+
 use crate::estimate::{Smoothed, Smoother};
 use crate::objective::Noise;
 use crate::record::Record;

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Source, sha256};
-use crate::estimate::Region;
+use crate::estimate::{Prediction, Predictor, Region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
-use crate::model::Model;
+use crate::model::{Model, Unknown};
 use crate::objective::{Cost, Noise};
-use crate::record::Record;
 use crate::score;
+use crate::score::named::{Scores, channel_scores, finite, state_scores};
 use crate::solve::evidence::Evidence;
 use crate::solve::{Attempt, EpochReport, Settings, Solver};
 use crate::step::Stepper;
@@ -34,9 +34,6 @@ pub struct About {
     pub threads: usize,
     pub warnings: Vec<String>,
 }
-
-/// Errors by name of the column they were taken against.
-pub type Scores = BTreeMap<String, Option<f64>>;
 
 /// The content of `fit.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -82,7 +79,7 @@ pub struct Facts {
 pub struct RecordFacts {
     pub file: String,
     pub sha256: String,
-    /// What it served for: `train` or `validate`.
+    /// What it served for: `train`, `validate` or `test`.
     pub role: String,
     pub samples: usize,
     /// Samples that the scores are taken over.
@@ -91,9 +88,9 @@ pub struct RecordFacts {
     pub rmse: Scores,
     /// The same divided by the range of the column, and for every state whose truth is known.
     pub nrmse: Scores,
-    /// Likewise for predictions over one sample.
+    /// Likewise for predictions over one sample; empty for a test.
     pub nrmse_one_step: Scores,
-    /// Likewise for the smoothed states, where the truth is known.
+    /// Likewise for the smoothed states, where the truth is known; empty for a test.
     pub nrmse_smoothed: Scores,
     /// Mean nRMSE of the free run over the states whose truth is known; over the hidden ones.
     pub mean_nrmse: Option<f64>,
@@ -119,6 +116,18 @@ pub struct Constant {
     pub value: f64,
     /// Standard deviation.
     pub std: f64,
+}
+
+impl Constant {
+    /// A constant at its entry of θ and the variance of that.
+    pub fn new(unknown: &Unknown, theta: f64, variance: f64) -> Self {
+        Self {
+            name: unknown.name.clone(),
+            unit: unknown.unit.clone(),
+            value: unknown.value(theta),
+            std: unknown.slope(theta).abs() * variance.max(0.0).sqrt(),
+        }
+    }
 }
 
 /// One epoch; `free_run` is NaN (`null` in the file) where it was not scored.
@@ -236,52 +245,8 @@ impl Facts {
 fn constants(fit: &Fit) -> Vec<Constant> {
     let variances = fit.covariance.clone().diagonal();
     let each = fit.model.unknowns.iter().zip(&fit.theta).zip(&variances);
-    each.map(|((unknown, &theta), variance)| {
-        let value = unknown.value(theta);
-        // ∂p/∂θ of p = guess + scale·θ and of p = guess·exp(scale/guess·θ)
-        let slope = if unknown.positive {
-            value * unknown.scale / unknown.guess
-        } else {
-            unknown.scale
-        };
-        Constant {
-            name: unknown.name.clone(),
-            unit: unknown.unit.clone(),
-            value,
-            std: slope.abs() * variance.max(0.0).sqrt(),
-        }
-    })
-    .collect()
-}
-
-type Measure = fn(&[f64], &[f64], usize, usize) -> Option<f64>;
-
-/// A score per channel of a run of outputs.
-fn channel_scores(model: &Model, record: &Record, outputs: &[f64], measure: Measure) -> Scores {
-    let channels = model.measurements.iter().enumerate();
-    channels
-        .filter_map(|(j, channel)| {
-            let error = measure(outputs, &record.outputs, j, record.d_y)?;
-            Some((channel.name.clone(), finite(error)))
-        })
+    each.map(|((unknown, &theta), variance)| Constant::new(unknown, theta, *variance))
         .collect()
-}
-
-/// nRMSE per state whose truth is known.
-fn state_scores(model: &Model, record: &Record, states: &[f64]) -> Scores {
-    let Some(truth) = &record.truth else {
-        return Scores::new();
-    };
-    let each = model.states.iter().enumerate();
-    each.filter_map(|(i, state)| {
-        let error = score::nrmse(states, truth, i, record.d_x)?;
-        Some((format!("truth_{}", state.name), finite(error)))
-    })
-    .collect()
-}
-
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }
 
 fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estimate) -> RecordFacts {
@@ -289,15 +254,21 @@ fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estima
     let outputs = |states: &[f64]| score::outputs(stepper, record, &fit.theta, states);
     let free_run = outputs(&estimate.free_run);
     let mut nrmse = channel_scores(model, record, &free_run, score::nrmse);
-    nrmse.extend(state_scores(model, record, &estimate.free_run));
+    nrmse.extend(state_scores(
+        model,
+        record,
+        &estimate.free_run,
+        score::nrmse,
+    ));
     let one_step = outputs(&estimate.one_step);
     let mut nrmse_one_step = channel_scores(model, record, &one_step, score::nrmse);
-    nrmse_one_step.extend(state_scores(model, record, &estimate.one_step));
-    let mean = |states: &[usize]| {
-        let known: Vec<f64> = states.iter().filter_map(|&i| estimate.states[i]).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    let all: Vec<usize> = (0..model.states.len()).collect();
+    nrmse_one_step.extend(state_scores(
+        model,
+        record,
+        &estimate.one_step,
+        score::nrmse,
+    ));
+    let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
     RecordFacts {
         file: source.file.clone(),
         sha256: source.sha256.clone(),
@@ -307,24 +278,73 @@ fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estima
         rmse: channel_scores(model, record, &free_run, score::rmse),
         nrmse,
         nrmse_one_step,
-        nrmse_smoothed: state_scores(model, record, &estimate.smoothed.states),
-        mean_nrmse: mean(&all).and_then(finite),
-        mean_nrmse_hidden: mean(&model.hidden()).and_then(finite),
-        poorly_determined: poorly_determined(fit, estimate),
+        nrmse_smoothed: state_scores(model, record, &estimate.smoothed.states, score::nrmse),
+        mean_nrmse,
+        mean_nrmse_hidden,
+        poorly_determined: poorly_determined(
+            model,
+            &fit.nominal.scale,
+            &estimate.smoothed.deviations,
+        ),
     }
 }
 
-fn poorly_determined(fit: &Fit, estimate: &Estimate) -> BTreeMap<String, f64> {
-    let (model, n) = (&fit.model, fit.model.states.len());
+/// Of each hidden state, the part of its deviations that are above [`POOR`] of its scale.
+fn poorly_determined(model: &Model, scale: &[f64], deviations: &[f64]) -> BTreeMap<String, f64> {
+    let n = model.states.len();
     let part = |i: usize| {
-        let own = estimate.smoothed.deviations.iter().skip(i).step_by(n);
+        let own = deviations.iter().skip(i).step_by(n);
         let count = own.clone().count() as f64;
         // a deviation that is no number is not a small one
-        let small = own.filter(|std| **std <= POOR * fit.nominal.scale[i]);
+        let small = own.filter(|std| **std <= POOR * scale[i]);
         1.0 - small.count() as f64 / count
     };
     let hidden = model.hidden().into_iter();
     hidden
         .map(|i| (model.states[i].name.clone(), part(i)))
         .collect()
+}
+
+impl RecordFacts {
+    /// Of a record that played no part in the fit: how well a prediction of it did, over the samples
+    /// that it predicts.
+    pub fn tested(predictor: &Predictor, source: &Source, prediction: &Prediction) -> Self {
+        let (model, record) = (predictor.model, source.record);
+        let rest = record.slice(prediction.from..record.len());
+        let mut nrmse = channel_scores(model, &rest, &prediction.outputs, score::nrmse);
+        nrmse.extend(state_scores(model, &rest, &prediction.states, score::nrmse));
+        let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
+        Self {
+            file: source.file.clone(),
+            sha256: source.sha256.clone(),
+            role: "test".into(),
+            samples: record.len(),
+            scored: rest.len(),
+            rmse: channel_scores(model, &rest, &prediction.outputs, score::rmse),
+            nrmse,
+            nrmse_one_step: Scores::new(),
+            nrmse_smoothed: Scores::new(),
+            mean_nrmse,
+            mean_nrmse_hidden,
+            poorly_determined: poorly_determined(model, predictor.scale, &prediction.deviations),
+        }
+    }
+}
+
+/// Mean nRMSE over the states whose truth is known, and over the hidden ones; none where a state
+/// diverged.
+fn means(model: &Model, nrmse: &Scores) -> (Option<f64>, Option<f64>) {
+    let mean = |states: &[usize]| {
+        let names = states
+            .iter()
+            .map(|&i| format!("truth_{}", model.states[i].name));
+        let known: Vec<f64> = names
+            .filter_map(|name| nrmse.get(&name))
+            .map(|error| error.unwrap_or(f64::INFINITY))
+            .collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        finite(mean)
+    };
+    let all: Vec<usize> = (0..model.states.len()).collect();
+    (mean(&all), mean(&model.hidden()))
 }

@@ -8,6 +8,7 @@
 //! | `<network>.center`, `.scale` | arguments | z₀ = (a − center)/scale |
 //! | `<network>.output` | outputs | factor on each output |
 //! | `unknowns` | unknown constants | as the solver sees them, centred and of unit size |
+//! | `draws` | draws × d_θ | δθ drawn from its posterior, for bands; only where the solver draws |
 //! | `covariance` | d_θ (d_θ + 1)/2 | lower triangle of P_θ, row by row; θ is `unknowns`, then the blocks of each network in the order above |
 //!
 //! All of them are little-endian f64.
@@ -24,6 +25,7 @@ use crate::model::network::{Network, Scaling};
 
 const UNKNOWNS: &str = "unknowns";
 const COVARIANCE: &str = "covariance";
+const DRAWS: &str = "draws";
 
 /// (name, shape) of the blocks of θ, in its order.
 fn blocks(model: &Model) -> Vec<(String, Vec<usize>)> {
@@ -70,6 +72,10 @@ pub fn encode(fit: &Fit, path: &Path) -> Result<Vec<u8>, Error> {
     }
     let packed = fit.covariance.clone().to_packed();
     tensors.push((COVARIANCE.into(), vec![packed.len()], packed));
+    if !fit.draws.is_empty() {
+        let shape = vec![fit.draws.len(), fit.theta.len()];
+        tensors.push((DRAWS.into(), shape, fit.draws.concat()));
+    }
 
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
         .into_iter()
@@ -90,12 +96,15 @@ pub fn encode(fit: &Fit, path: &Path) -> Result<Vec<u8>, Error> {
         .map_err(|e| Error::io("write", path, std::io::Error::other(e)))
 }
 
-/// θ and P_θ; sets the scaling of the model's networks.
-pub fn decode(
-    bytes: &[u8],
-    model: &mut Model,
-    precision: Precision,
-) -> Result<(Vec<f64>, PackedCovariance), String> {
+/// What is in the file besides the scaling of networks.
+pub struct Weights {
+    pub theta: Vec<f64>,
+    pub covariance: PackedCovariance,
+    pub draws: Vec<Vec<f64>>,
+}
+
+/// θ, P_θ and draws; sets the scaling of the model's networks.
+pub fn decode(bytes: &[u8], model: &mut Model, precision: Precision) -> Result<Weights, String> {
     let file = SafeTensors::deserialize(bytes)
         .map_err(|e| format!("this file is damaged: {e}; restore it or repeat the fit"))?;
     let read = |name: &str, shape: &[usize]| values(&file, name, shape);
@@ -119,7 +128,20 @@ pub fn decode(
     }
     let n = theta.len();
     let packed = read(COVARIANCE, &[n * (n + 1) / 2])?;
-    Ok((theta, PackedCovariance::from_packed(n, packed, precision)))
+    // the recursions draw none, nor did the first versions of batch
+    let draws = match file.tensor(DRAWS) {
+        Ok(view) => {
+            let count = view.shape().first().copied().unwrap_or(0);
+            let all = read(DRAWS, &[count, n])?;
+            all.chunks_exact(n).map(<[f64]>::to_vec).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    Ok(Weights {
+        theta,
+        covariance: PackedCovariance::from_packed(n, packed, precision),
+        draws,
+    })
 }
 
 fn values(file: &SafeTensors, name: &str, shape: &[usize]) -> Result<Vec<f64>, String> {

@@ -1,0 +1,69 @@
+//! Reasons not to believe a prediction, in words.
+
+use super::{Facts, POOR, RecordFacts};
+use crate::estimate::Prediction;
+use crate::model::Model;
+
+impl Facts {
+    /// Why a prediction of a file may be wrong: it leaves the finite numbers, or what training
+    /// visited; its start is not known; or its bands are wider than what training left unexplained,
+    /// so that what training did not determine decides it.
+    pub fn doubts(&self, model: &Model, file: &str, prediction: &Prediction) -> Vec<String> {
+        let n = model.states.len();
+        if let Some(at) = prediction.states.iter().position(|x| !x.is_finite()) {
+            return vec![format!(
+                "the free run over {file} leaves the finite numbers in {} after {} samples",
+                model.states[at % n].name,
+                at / n
+            )];
+        }
+        let mut doubts = vec![];
+        if prediction.extrapolates() {
+            doubts.push(format!(
+                "on {:.0} % of {file} a network meets values unlike any in training: the model guesses there",
+                (100.0 * prediction.outside).max(1.0)
+            ));
+        }
+        let start = prediction.deviations.iter().zip(&self.nominal.scale);
+        let unknown: Vec<&str> = start
+            .zip(&model.states)
+            .filter(|((std, scale), _)| **std > POOR * **scale)
+            .map(|(_, state)| state.name.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            doubts.push(format!(
+                "the first {} samples of {file} do not determine {}: the prediction starts from a guess; take more with --warmup",
+                prediction.from,
+                unknown.join(", ")
+            ));
+        }
+        let c = model.measurements.len();
+        for (k, channel) in model.measurements.iter().enumerate() {
+            let own = prediction.output_deviations.iter().skip(k).step_by(c);
+            let (sum, count) = own.fold((0.0, 0.0), |(s, n), std| (s + std * std, n + 1.0));
+            let (spread, left) = (
+                f64::sqrt(sum / count),
+                self.left_unexplained(k, &channel.name),
+            );
+            if spread > left {
+                doubts.push(format!(
+                    "the bands of {} over {file} spread to {spread:.2e}{}, training left {left:.2e}: what training did not determine decides this prediction",
+                    channel.name,
+                    match channel.unit.as_str() {
+                        "" => String::new(),
+                        unit => format!(" {unit}"),
+                    }
+                ));
+            }
+        }
+        doubts
+    }
+
+    /// The error of the free runs over the training records, and at least the noise.
+    fn left_unexplained(&self, channel: usize, name: &str) -> f64 {
+        let trained = self.records.iter().filter(|r| r.role == "train");
+        let error = |r: &RecordFacts| r.rmse.get(name).copied().flatten();
+        let noise = self.noise.measurement[channel].sqrt();
+        trained.filter_map(error).fold(noise, f64::max)
+    }
+}
