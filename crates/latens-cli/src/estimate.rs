@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use latens::estimate::{Estimated, Mode, Predictor};
+use latens::estimate::{Estimated, Loosened, Mode};
 use latens::fit::run::Run;
 use latens::record::write_csv;
 use latens::score::named::{Scores, state_scores};
@@ -28,8 +28,9 @@ The CSV has the record and beside it, for each state, <state>.filtered (or .smoo
 standard deviation, in which the uncertainty of θ counts.
 
 The consistency is the mean of ν²/s, the squared surprise at each measurement over what the filter
-expected. Far above 1 the states and their bands are wrong: the record is unlike what was learned, or the fit
-took its equations for more exact than they are; --loosen lets the states follow the measurements more.
+expected; far from 1 the bands are wrong. A fit takes its equations for all but exact. Where a record does not
+follow them so closely, the process noise is loosened by what the likelihood of the whole record asks for,
+and a warning says so; --loosen 1 keeps the fit's.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the filter diverged.";
 
@@ -42,9 +43,10 @@ pub struct Arguments {
     /// Let each estimate look at the whole record (smoother); else only at the past (filter)
     #[arg(long)]
     smooth: bool,
-    /// Factor on the standard deviation of the process noise, as the fit left it
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = assignments::positive)]
-    loosen: f64,
+    /// Factor on the standard deviation of the process noise, as the fit left it [default: the power of
+    /// ten, from 1 on, that the likelihood of the record asks for]
+    #[arg(long, value_name = "FACTOR", value_parser = assignments::positive)]
+    loosen: Option<f64>,
     /// The CSV file to write; for several records _1, _2, … is put behind its name
     #[arg(short, long, value_name = "FILE", default_value = "estimate.csv")]
     output: PathBuf,
@@ -66,21 +68,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => Mode::Smoother,
         false => Mode::Filter,
     };
-    let mut noise = run.facts.noise.clone();
-    let factor = arguments.loosen * arguments.loosen;
-    noise.process.iter_mut().for_each(|q| *q *= factor);
-    let predictor = Predictor {
-        noise: &noise,
-        ..run.predictor()
-    };
+    let predictor = run.predictor();
     for (_, record) in &records {
         predictor.check(record, 0)?;
     }
     let (mut out, mut objects, mut warnings) = (String::new(), vec![], vec![]);
     for ((file, record), path) in records.iter().zip(&paths) {
-        let estimated = predictor.estimate(record, mode)?;
+        let loosened = match arguments.loosen {
+            Some(factor) => Loosened(factor),
+            None => predictor.loosened(record),
+        };
+        let estimated = predictor.estimate(record, mode, loosened)?;
         write_csv(path, &estimated.table(model, record, mode)?)?;
         let source = data::source(file, record)?;
+        if arguments.loosen.is_none() && loosened.0 > 1.0 {
+            warnings.push(format!(
+                "{} follows the learned equations less closely than they claim: process noise taken {} times as large as the fit left it",
+                source.file, loosened.0
+            ));
+        }
         warnings.extend(surprise(&run, &source.file, estimated.consistency));
         let [rmse, nrmse] = [score::rmse, score::nrmse]
             .map(|measure| state_scores(model, record, &estimated.states, measure));
@@ -95,6 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "file": source.file,
             "role": run.role(&source.sha256),
             "samples": record.len(),
+            "loosened": loosened.0,
             "consistency": Some(estimated.consistency).filter(|c| c.is_finite()),
             "rmse": rmse,
             "nrmse": nrmse,
@@ -112,7 +119,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let object = json!({
             "run": folder,
             "mode": how,
-            "loosen": arguments.loosen,
             "seconds": clock.elapsed().as_secs_f64(),
             "warnings": warnings,
             "records": objects,
@@ -164,7 +170,7 @@ fn surprise(run: &Run, file: &str, consistency: f64) -> Option<String> {
         .any(|(r, range)| r.sqrt() > 1.001 * RESOLUTION * range);
     if consistency > FAR {
         Some(format!(
-            "on {file} the measurements surprise the filter {} times as much as it expects: states and bands are not to be trusted; try --loosen 10",
+            "on {file} the measurements surprise the filter {} times as much as it expects: states and bands are not to be trusted",
             text::number(consistency.sqrt())
         ))
     } else if consistency < 1.0 / FAR && noisy {

@@ -115,3 +115,15 @@ fn a_warm_up_finds_the_hidden_start() {
         .count();
     assert!(inside as f64 > 0.9 * truth.len() as f64, "{inside}");
 }
+
+/// Whatever comes behind the first samples is predicted, never looked at.
+#[test]
+fn a_prediction_does_not_look_ahead() {
+    let fit = fitted(1);
+    let (_, record) = oscillator((1.0, 0.0), 0.01, 1);
+    let mut other = record.clone();
+    other.outputs[400..].iter_mut().for_each(|y| *y += 1.0);
+    let [a, b] = [&record, &other].map(|r| fit.predictor().predict(r, Start::WarmUp(400)));
+    assert_eq!(a.states, b.states);
+    assert_eq!(a.deviations, b.deviations);
+}

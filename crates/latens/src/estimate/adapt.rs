@@ -127,7 +127,8 @@ impl Predictor<'_> {
         let precision = inverse(&prior.covariance(), n).ok_or_else(rigid)?;
         let problem = Problem {
             stepper: &Stepper::new(self.model, &self.model.system, self.dt),
-            noise: &self.open_start(&first),
+            // misfits that hang together are no independent news, see Fit
+            noise: &self.open_start(&first, &self.noise.times(self.repetition)),
             record: &first,
             constants: &prior.constants,
             fitted: self.theta,

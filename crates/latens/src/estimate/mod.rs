@@ -13,6 +13,6 @@ mod table;
 pub use adapt::Adapted;
 pub use bands::{Bands, Mode};
 pub use filter::StateFilter;
-pub use predict::{Estimated, Prediction, Predictor, Start};
+pub use predict::{Estimated, Loosened, Prediction, Predictor, Start};
 pub use region::Region;
 pub use smoother::{Smoothed, Smoother};

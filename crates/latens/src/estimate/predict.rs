@@ -18,6 +18,8 @@ pub(super) const STEPS: usize = 20;
 /// Samples that find a start where nobody says how many, and of a short record this part.
 const WARM_UP: usize = 100;
 const WARM_UP_PART: usize = 10;
+/// Decades by which a record may loosen the process noise.
+const LOOSEST: i32 = 10;
 
 /// What predictions are made with: a fit, or a run read back.
 #[derive(Clone, Copy)]
@@ -86,6 +88,29 @@ pub struct Estimated {
     pub consistency: f64,
 }
 
+/// A factor on the standard deviations of the process noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loosened(pub f64);
+
+impl Loosened {
+    fn noise(self, noise: &Noise) -> Noise {
+        let process = noise.process.iter().map(|q| q * self.0 * self.0);
+        Noise {
+            process: process.collect(),
+            ..noise.clone()
+        }
+    }
+
+    /// The noise of bands. Looser equations leave misfits that do not hang together; and of few
+    /// samples each can but repeat the others.
+    fn wider(self, predictor: &Predictor, samples: usize) -> Noise {
+        match self.0 > 1.0 {
+            true => self.noise(predictor.noise),
+            false => (predictor.noise).times(predictor.repetition.min(samples.max(1) as f64)),
+        }
+    }
+}
+
 impl Predictor<'_> {
     /// Whether a record is one of this model, of its sample time, and longer than its warm-up.
     ///
@@ -118,63 +143,101 @@ impl Predictor<'_> {
     /// Predicts a record's states from its inputs, and from its first samples where asked for.
     pub fn predict(&self, record: &Record, start: Start) -> Prediction {
         let system = &self.model.system;
-        let (n, c) = (system.states(), system.measurements());
         let stepper = Stepper::new(self.model, system, self.dt);
-        let from = match start {
-            Start::At(_) => 0,
-            Start::WarmUp(samples) => samples.min(record.len() - 1),
-        };
-        let mut blind = record.clone();
-        blind.outputs[from * c..].fill(f64::NAN);
-        let (noise, mut states) = match start {
+        let (from, state, variance) = match start {
             Start::At(state) => {
                 let exact = self.scale.iter().map(|s| (1e-9 * s).powi(2));
-                let noise = Noise {
-                    start_mean: state.to_vec(),
-                    start: exact.collect(),
-                    ..self.noise.times(self.repetition)
-                };
-                (noise, state.to_vec())
+                (0, state.to_vec(), exact.collect())
             }
-            Start::WarmUp(_) => {
-                let noise = self.open_start(&blind);
-                let first = blind.slice(0..from + 1);
-                let smoother = self.smoother(&stepper, &first, &noise);
-                (
-                    noise.clone(),
-                    smoother.minimise(smoother.filtered(), STEPS).0,
-                )
-            }
+            Start::WarmUp(samples) => self.warm_up(&stepper, record, samples.min(record.len() - 1)),
         };
-        let rest = blind.slice(from..record.len());
-        let run = score::free_run(&stepper, &rest, self.theta, &states[from * n..]);
-        states.truncate(from * n);
-        states.extend_from_slice(&run);
+        let mut rest = record.slice(from..record.len());
+        rest.outputs.fill(f64::NAN);
+        let states = score::free_run(&stepper, &rest, self.theta, &state);
+        let noise = Noise {
+            start_mean: state,
+            start: variance,
+            ..self.noise.times(self.repetition)
+        };
         let bands = match states.iter().all(|x| x.is_finite()) {
-            // what the first samples say of the start, of θ and of both together is kept this way
             true => {
-                let smoother = self.smoother(&stepper, &blind, &noise);
+                let smoother = self.smoother(&stepper, &rest, &noise);
                 smoother.bands(&states, self.draws, Mode::Filter)
             }
-            false => Bands::endless(record.len(), n, c),
+            false => Bands::endless(rest.len(), system.states(), system.measurements()),
         };
         Prediction {
             from,
-            outputs: score::outputs(&stepper, &rest, self.theta, &run),
-            outside: region::outside(system, &rest, &run, self.regions),
-            states: run,
-            deviations: bands.states[from * n..].to_vec(),
-            output_deviations: bands.outputs[from * c..].to_vec(),
+            outputs: score::outputs(&stepper, &rest, self.theta, &states),
+            outside: region::outside(system, &rest, &states, self.regions),
+            states,
+            deviations: bands.states,
+            output_deviations: bands.outputs,
         }
     }
 
-    /// Estimates a record's states from its measurements.
+    /// The sample, state and variances behind some samples of a record. Their correlations, with
+    /// each other and with θ, are left out.
+    fn warm_up(
+        &self,
+        stepper: &Stepper,
+        record: &Record,
+        samples: usize,
+    ) -> (usize, Vec<f64>, Vec<f64>) {
+        let n = self.scale.len();
+        let mut first = record.slice(0..samples + 1);
+        first.outputs[samples * first.d_y..].fill(f64::NAN);
+        let loosened = self.loosened(&first);
+        let noise = self.open_start(&first, &loosened.noise(self.noise));
+        let smoother = self.smoother(stepper, &first, &noise);
+        let (states, _) = smoother.minimise(smoother.filtered(), STEPS);
+        let noise = self.open_start(&first, &loosened.wider(self, samples));
+        let smoother = self.smoother(stepper, &first, &noise);
+        let bands = smoother.bands(&states, self.draws, Mode::Filter);
+        let last = samples * n..(samples + 1) * n;
+        let variances = bands.states[last.clone()].iter().map(|d| d * d).collect();
+        (samples, states[last].to_vec(), variances)
+    }
+
+    /// How much looser than the fit left it the process noise must be for a record, by the likelihood
+    /// of its data: of a record that the learned equations do not follow, exact equations would
+    /// show states that fit it nowhere.
+    pub fn loosened(&self, record: &Record) -> Loosened {
+        let stepper = Stepper::new(self.model, &self.model.system, self.dt);
+        let likelihood = |loosened: Loosened| {
+            let noise = self.open_start(record, &loosened.noise(self.noise));
+            let smoother = self.smoother(&stepper, record, &noise);
+            let states = smoother.kalman();
+            let value = states.map_or(f64::NAN, |states| smoother.log_likelihood(&states));
+            if value.is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                value
+            }
+        };
+        let mut best = (Loosened(1.0), likelihood(Loosened(1.0)));
+        for decade in 1..=LOOSEST {
+            let next = Loosened(10f64.powi(decade));
+            let value = likelihood(next);
+            if value > best.1 {
+                best = (next, value);
+            }
+        }
+        best.0
+    }
+
+    /// Estimates a record's states from its measurements; see [`Self::loosened`].
     ///
     /// # Errors
     /// [`Error::Diverged`] where the filter leaves the finite numbers.
-    pub fn estimate(&self, record: &Record, mode: Mode) -> Result<Estimated, Error> {
+    pub fn estimate(
+        &self,
+        record: &Record,
+        mode: Mode,
+        loosened: Loosened,
+    ) -> Result<Estimated, Error> {
         let stepper = Stepper::new(self.model, &self.model.system, self.dt);
-        let noise = self.open_start(record);
+        let noise = self.open_start(record, &loosened.noise(self.noise));
         let smoother = self.smoother(&stepper, record, &noise);
         let states = match mode {
             Mode::Filter => smoother.kalman().map_err(|(sample, state)| {
@@ -190,10 +253,12 @@ impl Predictor<'_> {
             })?,
             Mode::Smoother => smoother.minimise(smoother.filtered(), STEPS).0,
         };
+        let consistency = smoother.forward(&states).consistency();
+        let noise = self.open_start(record, &loosened.wider(self, record.len()));
+        let smoother = self.smoother(&stepper, record, &noise);
         Ok(Estimated {
             deviations: smoother.bands(&states, self.draws, mode).states,
-            // the noise itself is what the innovations are compared with
-            consistency: self.repetition * smoother.forward(&states).consistency(),
+            consistency,
             states,
         })
     }
@@ -213,10 +278,10 @@ impl Predictor<'_> {
     }
 
     /// The noise under which a start is looked for: nothing is held against it but the data.
-    pub(super) fn open_start(&self, record: &Record) -> Noise {
+    pub(super) fn open_start(&self, record: &Record, noise: &Noise) -> Noise {
         let mut noise = Noise {
             start: self.scale.iter().map(|s| s * s).collect(),
-            ..self.noise.times(self.repetition)
+            ..noise.clone()
         };
         noise.show(record, self.model.system.direct());
         noise
