@@ -1,10 +1,10 @@
 //! The records of a fit: what is learned from, and what only says how well that went.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use latens::fit::run::{self, Source};
-use latens::record::{Mapping, Record, Table};
+use latens::record::{Columns, Layout, Mapping, Record, Table};
 use latens::{Error, Model, solve};
 
 use crate::failure::Failure;
@@ -14,10 +14,8 @@ const DATA: &str = "Data";
 
 #[derive(Args)]
 pub struct Files {
-    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
-    /// experiment
-    #[arg(required = true)]
-    data: Vec<PathBuf>,
+    #[command(flatten)]
+    tables: Tables,
     /// A record that is never learned from: it chooses between the stages of batch and between
     /// starts, and shows how the model does on what it has not seen; may be repeated
     #[arg(long, value_name = "FILE", help_heading = DATA)]
@@ -27,6 +25,15 @@ pub struct Files {
     #[arg(long, value_name = "FRACTION", help_heading = DATA, value_parser = assignments::tail,
           conflicts_with = "validate")]
     validate_tail: Option<f64>,
+}
+
+/// The files to learn from, and how their columns are meant.
+#[derive(Args)]
+pub struct Tables {
+    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
+    /// experiment
+    #[arg(required = true)]
+    pub data: Vec<PathBuf>,
     /// Which column stands for a name of the model: --map q=y_qm_m; `t=` alone ignores the file's
     /// times; may be repeated
     #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA)]
@@ -34,6 +41,17 @@ pub struct Files {
     /// Time between samples, for files without a time column [default: the model's step]
     #[arg(long, value_name = "DT", help_heading = DATA, value_parser = assignments::positive)]
     step: Option<f64>,
+}
+
+impl Tables {
+    /// A file as a record, and its columns.
+    pub fn read(&self, path: &Path, layout: &Layout) -> Result<(Record, Table, Columns), Failure> {
+        let mapping = Mapping::parse(&self.map)?;
+        let table = Table::read(path)?;
+        let columns = Columns::find(&table, layout, &mapping)?;
+        let record = Record::from_table(&table, layout, &mapping, self.step)?;
+        Ok((record, table, columns))
+    }
 }
 
 /// Records and their files: those learned from, then those that validate.
@@ -45,15 +63,12 @@ pub struct Records {
 
 impl Files {
     pub fn read(&self, model: &Model) -> Result<Records, Failure> {
-        let mapping = Mapping::parse(&self.map)?;
         let layout = model.layout();
-        let read = |path: &PathBuf| -> Result<Record, Failure> {
-            let table = Table::read(path)?;
-            Ok(Record::from_table(&table, &layout, &mapping, self.step)?)
-        };
-        let mut files: Vec<PathBuf> = self.data.iter().chain(&self.validate).cloned().collect();
+        let read = |path: &PathBuf| Ok::<_, Failure>(self.tables.read(path, &layout)?.0);
+        let data = &self.tables.data;
+        let mut files: Vec<PathBuf> = data.iter().chain(&self.validate).cloned().collect();
         let mut all = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let trained = self.data.len();
+        let trained = data.len();
         if let Some(part) = self.validate_tail {
             files.extend_from_within(..);
             let cut = |r: &Record| r.len() - (part * r.len() as f64).round() as usize;
@@ -89,22 +104,25 @@ impl Records {
 
     /// Records whose step is not the one that the model states.
     pub fn step_warnings(&self, model: &Model) -> Vec<String> {
-        let Some(step) = model.step else {
-            return vec![];
-        };
-        let mut warnings = vec![];
-        for (path, record) in self.files.iter().zip(&self.all) {
-            if (record.step() - step).abs() > Record::STEP_TOLERANCE * step {
-                warnings.push(format!(
-                    "{} has a step of {}, the model one of {}; the record's is used",
-                    path.display(),
-                    text::number(record.step()),
-                    text::number(step)
-                ));
-            }
-        }
+        let each = self.files.iter().zip(&self.all);
+        let mut warnings: Vec<String> = each
+            .filter_map(|(path, record)| step_warning(model, path, record))
+            .collect();
         // both parts of a cut record say the same
         warnings.dedup();
         warnings
     }
+}
+
+/// A record whose step is not the one that the model states.
+pub fn step_warning(model: &Model, path: &Path, record: &Record) -> Option<String> {
+    let step = model.step?;
+    ((record.step() - step).abs() > Record::STEP_TOLERANCE * step).then(|| {
+        format!(
+            "{} has a step of {}, the model one of {}; the record's is used",
+            path.display(),
+            text::number(record.step()),
+            text::number(step)
+        )
+    })
 }

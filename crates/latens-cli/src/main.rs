@@ -1,6 +1,7 @@
 //! The program `latens`: one file per verb, and what they share.
 
 mod assignments;
+mod check;
 mod data;
 mod demo;
 mod failure;
@@ -15,6 +16,7 @@ mod simulate;
 mod summary;
 mod systems;
 mod text;
+mod verdict;
 mod words;
 
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ First steps:
   latens demo                                  learn a neuron's hidden gate, in about a minute
   latens init harmonic-oscillator              write its model file here, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
+  latens check harmonic-oscillator.toml record.csv   what the record can tell
   latens fit harmonic-oscillator.toml record.csv -o run
 
 Exit codes:
@@ -48,6 +51,7 @@ enum Verb {
     Systems(systems::Arguments),
     Init(init::Arguments),
     Simulate(simulate::Arguments),
+    Check(check::Arguments),
     Fit(Box<fit::Arguments>),
     Schema(schema::Arguments),
 }
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Systems(arguments) => systems::run(&arguments),
         Verb::Init(arguments) => init::run(&arguments),
         Verb::Simulate(arguments) => simulate::run(&arguments),
+        Verb::Check(arguments) => check::run(&arguments),
         Verb::Fit(arguments) => fit::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
