@@ -7,7 +7,7 @@ use clap::Args;
 use latens::estimate::Start;
 use latens::fit::Fit;
 use latens::fit::run::{self, Facts, RecordFacts, Run, Source};
-use latens::record::{Layout, Mapping, Record, Table};
+use latens::record::{self, Layout, Mapping, Record, Table};
 use latens::{Error, Model, solve};
 
 use crate::failure::Failure;
@@ -17,10 +17,8 @@ const DATA: &str = "Data";
 
 #[derive(Args)]
 pub struct Files {
-    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
-    /// experiment
-    #[arg(required = true)]
-    data: Vec<PathBuf>,
+    #[command(flatten)]
+    tables: Tables,
     /// A record that is never learned from: it chooses between the stages of batch and between
     /// starts, and shows how the model does on what it has not seen; may be repeated
     #[arg(long, value_name = "FILE", help_heading = DATA)]
@@ -36,8 +34,17 @@ pub struct Files {
     test: Vec<PathBuf>,
     #[command(flatten)]
     warm_up: WarmUp,
+}
+
+/// Files, and how their columns are meant.
+#[derive(Args)]
+pub struct Tables {
+    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
+    /// experiment
+    #[arg(required = true)]
+    pub data: Vec<PathBuf>,
     #[command(flatten)]
-    columns: Columns,
+    pub columns: Columns,
 }
 
 /// How a new record's start is found.
@@ -70,9 +77,20 @@ pub struct Columns {
 
 impl Columns {
     pub fn read(&self, path: &Path, layout: &Layout) -> Result<Record, Failure> {
+        Ok(self.open(path, layout)?.0)
+    }
+
+    /// A file as a record, and which of its columns serve for it.
+    pub fn open(
+        &self,
+        path: &Path,
+        layout: &Layout,
+    ) -> Result<(Record, Table, record::Columns), Failure> {
         let mapping = Mapping::parse(&self.map)?;
         let table = Table::read(path)?;
-        Ok(Record::from_table(&table, layout, &mapping, self.step)?)
+        let columns = record::Columns::find(&table, layout, &mapping)?;
+        let record = Record::from_table(&table, layout, &mapping, self.step)?;
+        Ok((record, table, columns))
     }
 }
 
@@ -94,10 +112,11 @@ pub struct Test {
 impl Files {
     pub fn read(&self, model: &Model) -> Result<Records, Failure> {
         let layout = model.layout();
-        let read = |path: &PathBuf| self.columns.read(path, &layout);
-        let mut files: Vec<PathBuf> = self.data.iter().chain(&self.validate).cloned().collect();
+        let read = |path: &PathBuf| self.tables.columns.read(path, &layout);
+        let data = &self.tables.data;
+        let mut files: Vec<PathBuf> = data.iter().chain(&self.validate).cloned().collect();
         let mut all = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let trained = self.data.len();
+        let trained = data.len();
         if let Some(part) = self.validate_tail {
             files.extend_from_within(..);
             let cut = |r: &Record| r.len() - (part * r.len() as f64).round() as usize;
@@ -181,24 +200,26 @@ impl Records {
 
     /// Records whose step is not the one that the model states.
     pub fn step_warnings(&self, model: &Model) -> Vec<String> {
-        let Some(step) = model.step else {
-            return vec![];
-        };
-        let mut warnings = vec![];
-        for (path, record) in self.files.iter().zip(&self.all) {
-            if (record.step() - step).abs() > Record::STEP_TOLERANCE * step {
-                warnings.push(format!(
-                    "{} has a step of {}, the model one of {}; the record's is used",
-                    path.display(),
-                    text::number(record.step()),
-                    text::number(step)
-                ));
-            }
-        }
+        let each = self.files.iter().zip(&self.all);
+        let each = each.filter_map(|(path, record)| step_warning(model, path, record));
+        let mut warnings: Vec<String> = each.collect();
         // both parts of a cut record say the same
         warnings.dedup();
         warnings
     }
+}
+
+/// A record whose step is not the one that the model states.
+pub fn step_warning(model: &Model, path: &Path, record: &Record) -> Option<String> {
+    let step = model.step?;
+    ((record.step() - step).abs() > Record::STEP_TOLERANCE * step).then(|| {
+        format!(
+            "{} has a step of {}, the model one of {}; the record's is used",
+            path.display(),
+            text::number(record.step()),
+            text::number(step)
+        )
+    })
 }
 
 /// A record with the checksum of its file.
@@ -215,12 +236,8 @@ pub fn source<'r>(path: &Path, record: &'r Record) -> Result<Source<'r>, Error> 
 pub struct Use {
     /// The run folder that `latens fit` wrote
     run: PathBuf,
-    /// Records: .csv, .tsv, .txt with a header line, or .mat (MATLAB, up to -v7); each file is one
-    /// experiment
-    #[arg(required = true)]
-    data: Vec<PathBuf>,
     #[command(flatten)]
-    columns: Columns,
+    tables: Tables,
 }
 
 impl Use {
@@ -230,14 +247,14 @@ impl Use {
     }
 
     pub fn count(&self) -> usize {
-        self.data.len()
+        self.tables.data.len()
     }
 
     /// The files with their records.
     pub fn read(&self, model: &Model) -> Result<Vec<(&Path, Record)>, Failure> {
         let layout = model.layout();
-        let each = self.data.iter();
-        each.map(|path| Ok((path.as_path(), self.columns.read(path, &layout)?)))
+        let each = self.tables.data.iter();
+        each.map(|path| Ok((path.as_path(), self.tables.columns.read(path, &layout)?)))
             .collect()
     }
 }

@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = display.seconds();
     display.finish();
     let fit = fit?;
+    warnings.append(&mut display.warnings);
     if interrupt::asked() {
         return Err(Error::Stopped.into());
     }

@@ -1,6 +1,7 @@
 //! The program `latens`: one file per verb, and what they share.
 
 mod assignments;
+mod check;
 mod data;
 mod demo;
 mod estimate;
@@ -19,6 +20,7 @@ mod simulate;
 mod summary;
 mod systems;
 mod text;
+mod verdict;
 mod words;
 
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ First steps:
   latens demo                                  learn a neuron's hidden gate, in about a minute
   latens init harmonic-oscillator              write its model file here, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
+  latens check harmonic-oscillator.toml record.csv   what the record can tell
   latens fit harmonic-oscillator.toml record.csv -o run
   latens predict run record.csv                what the model does, and how far to trust it
 
@@ -53,6 +56,7 @@ enum Verb {
     Systems(systems::Arguments),
     Init(init::Arguments),
     Simulate(simulate::Arguments),
+    Check(check::Arguments),
     Fit(Box<fit::Arguments>),
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Systems(arguments) => systems::run(&arguments),
         Verb::Init(arguments) => init::run(&arguments),
         Verb::Simulate(arguments) => simulate::run(&arguments),
+        Verb::Check(arguments) => check::run(&arguments),
         Verb::Fit(arguments) => fit::run(&arguments),
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),

@@ -4,9 +4,10 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use latens::check::Check;
 use latens::solve::{EpochReport, Observer, Progress, Settings, Solver};
 
-use crate::{interrupt, text};
+use crate::{interrupt, text, verdict};
 
 /// Marks of the bar per epoch.
 const MARKS: u64 = 1000;
@@ -34,6 +35,8 @@ pub struct Display {
     last: usize,
     refining: bool,
     started: Instant,
+    /// What the data do not determine, said before anything is learned.
+    pub warnings: Vec<String>,
 }
 
 impl Display {
@@ -53,6 +56,7 @@ impl Display {
             last: 0,
             refining: false,
             started: Instant::now(),
+            warnings: vec![],
         }
     }
 
@@ -142,6 +146,17 @@ fn figures(solver: Solver, report: &EpochReport) -> String {
 }
 
 impl Observer for Display {
+    fn checked(&mut self, check: &Check) {
+        self.warnings = verdict::warnings(check);
+        for warning in &self.warnings {
+            let warning = format!("warning: {warning}");
+            match &self.shown {
+                Shown::Moving(bar) => bar.suspend(|| text::note(&warning)),
+                _ => text::note(&warning),
+            }
+        }
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         if self.starts > 1 && progress.epoch - 1 > self.last {
             self.last = progress.epoch - 1;

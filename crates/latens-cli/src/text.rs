@@ -29,6 +29,11 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A number and its unit, where it has one.
+pub fn with_unit(value: f64, unit: &str) -> String {
+    format!("{} {unit}", number(value)).trim_end().into()
+}
+
 /// A value and its standard deviation, to two digits of the latter: `0.3670 ± 0.0040`.
 pub fn uncertain(value: f64, std: f64) -> (String, String) {
     let decimals = 1.0 - std.log10().floor();

@@ -250,14 +250,78 @@ fn a_model_that_learned_nothing_is_called_so() {
     let rows = (0..200).map(|k| format!("{}\n", -0.1 * f64::from(k)));
     place.write("falling.csv", &format!("x\n{}", rows.collect::<String>()));
     let shown = place.succeeds("fit wrong.toml falling.csv --epochs 1 -q");
-    let expected = "warning: the free run over falling.csv predicts x no better than a constant";
+    let expected = "warning: v is unobservable: nothing that is measured depends on it";
     assert!(shown.err.starts_with(expected), "{}", shown.err);
+    let expected = "warning: the free run over falling.csv predicts x no better than a constant";
+    assert!(shown.err.contains(expected), "{}", shown.err);
+    assert!(place.read("run/fit.json").contains("v is unobservable"));
     let expected = "warning: 3 starts tried, none worked (";
     assert!(shown.err.contains(expected), "{}", shown.err);
     let failed = "start with seed 3: ";
     assert!(shown.out.contains(failed), "{}", shown.out);
     let poor = "poorly determined, ";
     assert!(shown.out.contains(poor), "{}", shown.out);
+}
+
+#[test]
+fn a_check_says_what_a_record_can_tell() {
+    let place = with_record();
+    let record = place.read("record.csv");
+    let rows = record.lines().enumerate().map(|(k, line)| match k {
+        0 => {
+            line.replacen("t,z", "t,position,", 1)
+                .replace(",,", ",note,")
+                + "\n"
+        }
+        // every third position is missing
+        k => {
+            let mut cells: Vec<&str> = line.split(',').collect();
+            cells.insert(2, "text");
+            cells[1] = if k % 3 == 0 { "" } else { cells[1] };
+            cells.join(",") + "\n"
+        }
+    });
+    place.write("log.csv", &rows.collect::<String>());
+    let model = "harmonic-oscillator.toml";
+    let shown = place
+        .succeeds(&format!("check {model} log.csv --map z=position"))
+        .out;
+    for part in [
+        "log.csv: 601 samples over 0.6000 s, one every",
+        "position  measurement z",
+        "33 %",
+        "not used: note\n",
+        "acceleration(z, v) moves in 2 of 2 directions",
+        "in short\n  v is well determined\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let shown = place.succeeds(&format!("check {model} log.csv --map z=position --json"));
+    assert!(shown.err.is_empty());
+    let object: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(object["records"][0]["columns"][1]["column"], "position");
+    assert_eq!(object["records"][0]["columns"][1]["missing"], 200);
+    assert_eq!(object["states"][1]["sight"], "well");
+    assert!(!object["moments"].as_array().unwrap().is_empty());
+    assert_eq!(object["warnings"].as_array().unwrap().len(), 0);
+    let shown = place.fails(1, &format!("check {model} log.csv"));
+    assert!(shown.contains("no column for measurement z"), "{shown}");
+    place.write(
+        "blind.toml",
+        &place
+            .read(model)
+            .replace("derivative = \"v\"", "derivative = \"-z\""),
+    );
+    let shown = place.succeeds("check blind.toml record.csv").out;
+    assert!(
+        shown.contains("v is unobservable: nothing that is measured"),
+        "{shown}"
+    );
+    assert_eq!(
+        place.names(),
+        ["blind.toml", model, "log.csv", "record.csv"],
+        "a check writes nothing"
+    );
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn square(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The arguments of each network along trajectories, scaled.
-fn met(
+pub(crate) fn met(
     system: &System,
     record: &Record,
     states: &[f64],

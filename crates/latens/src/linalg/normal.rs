@@ -148,20 +148,7 @@ impl NormalEquations {
                 a[(i, j)] *= di * dj;
             }
         }
-        let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
-        let wanted = evd::ComputeEigenvectors::Yes;
-        let room = evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, Default::default());
-        let mut room = MemBuffer::new(room);
-        evd::self_adjoint_evd(
-            a.as_ref(),
-            values.as_mut(),
-            Some(vectors.as_mut()),
-            Par::Seq,
-            MemStack::new(&mut room),
-            Default::default(),
-        )
-        .expect("a finite symmetric matrix has eigenvalues");
-        let mut values: Vec<f64> = (0..n).map(|i| values[i]).collect();
+        let (mut values, vectors) = eigen(&a);
         let rounding = n as f64 * f64::EPSILON * values.last().copied().unwrap_or(0.0);
         values
             .iter_mut()
@@ -181,6 +168,28 @@ impl NormalEquations {
         }
         l
     }
+}
+
+/// Eigenvalues, from the least, and eigenvectors of a symmetric matrix; its lower triangle is read.
+pub(crate) fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
+    let n = a.nrows();
+    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
+    if n == 0 {
+        return (vec![], vectors);
+    }
+    let wanted = evd::ComputeEigenvectors::Yes;
+    let room = evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, Default::default());
+    let mut room = MemBuffer::new(room);
+    evd::self_adjoint_evd(
+        a.as_ref(),
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        Par::Seq,
+        MemStack::new(&mut room),
+        Default::default(),
+    )
+    .expect("a finite symmetric matrix has eigenvalues");
+    ((0..n).map(|i| values[i]).collect(), vectors)
 }
 
 /// L, lower triangular, of a positive definite L Lᵀ.

@@ -23,6 +23,7 @@ pub use truth::{HeldOut, Truth};
 
 use crate::Error;
 use crate::record::Layout;
+use expression::{Expr, Kind};
 use file::ModelFile;
 use network::{Network, Scaling};
 use resolve::{Equations, Variant};
@@ -278,6 +279,41 @@ impl Model {
             ..self.clone()
         };
         (!signals.is_empty()).then_some((model, signals))
+    }
+
+    /// What a network is called with, argument by argument, as it stands in the file; where calls
+    /// differ, all of them: `v1 | v2`.
+    pub fn arguments(&self, network: usize) -> Vec<String> {
+        let network = &self.system.networks()[network];
+        let (file, _) = file::read(&self.text);
+        let mut texts = vec![Vec::<&str>::new(); network.arguments];
+        let mut open: Vec<&Expr> = file
+            .states
+            .iter()
+            .filter_map(|s| s.derivative.as_ref())
+            .collect();
+        open.extend(file.expressions.iter().map(|(_, expr)| expr));
+        while let Some(expr) = open.pop() {
+            match &expr.kind {
+                Kind::Call {
+                    name, arguments, ..
+                } => {
+                    if *name == network.name {
+                        for (texts, argument) in texts.iter_mut().zip(arguments) {
+                            let text = self.text.get(argument.span.clone()).unwrap_or("?");
+                            if !texts.contains(&text) {
+                                texts.push(text);
+                            }
+                        }
+                    }
+                    open.extend(arguments);
+                }
+                Kind::Negate(inner) | Kind::Not(inner) => open.push(inner),
+                Kind::Binary(_, left, right) => open.extend([&**left, &**right]),
+                Kind::Number(_) | Kind::Name(_) | Kind::Invalid => {}
+            }
+        }
+        texts.iter().map(|texts| texts.join(" | ")).collect()
     }
 
     /// What this model asks of a record's columns.

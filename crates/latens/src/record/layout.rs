@@ -27,6 +27,48 @@ impl Layout {
     }
 }
 
+/// The columns of a table that serve a model, by their index in the table.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    /// The times; without them steps are counted.
+    pub time: Option<usize>,
+    /// In the order of the layout, as the others.
+    pub inputs: Vec<usize>,
+    pub measurements: Vec<usize>,
+    /// The truth of each state, where the table has it.
+    pub truth: Vec<Option<usize>>,
+}
+
+impl Columns {
+    /// Finds them by name.
+    ///
+    /// # Errors
+    /// The mapping names what is not there, or an input or measurement has no column.
+    pub fn find(table: &Table, layout: &Layout, mapping: &Mapping) -> Result<Self, RecordError> {
+        check_mapping(table, layout, mapping)?;
+        let (inputs, measurements) = required(table, layout, mapping)?;
+        let find = |name: String| table.find(mapping.get(&name).unwrap_or(&name));
+        let mut columns = Self {
+            time: None,
+            inputs,
+            measurements,
+            truth: layout.truth_names().map(find).collect(),
+        };
+        columns.time = match mapping.get("t") {
+            Some("") => None,
+            Some(column) => table.find(column),
+            None => time_column(table, |k| columns.used().any(|&u| u == k)),
+        };
+        Ok(columns)
+    }
+
+    /// All of them but the time.
+    fn used(&self) -> impl Iterator<Item = &usize> {
+        let truth = self.truth.iter().flatten();
+        self.inputs.iter().chain(&self.measurements).chain(truth)
+    }
+}
+
 impl Record {
     /// Takes from a table what the model asks for.
     ///
@@ -43,22 +85,15 @@ impl Record {
         mapping: &Mapping,
         step: Option<f64>,
     ) -> Result<Self, RecordError> {
-        check_mapping(table, layout, mapping)?;
-        let (inputs, measurements) = required(table, layout, mapping)?;
-        let find = |name: &str| table.find(mapping.get(name).unwrap_or(name));
-        let states: Vec<_> = layout.truth_names().map(|name| find(&name)).collect();
-        let used = || {
-            inputs
-                .iter()
-                .chain(&measurements)
-                .chain(states.iter().flatten())
-        };
-        let clock = match mapping.get("t") {
-            Some("") => None,
-            Some(column) => table.find(column),
-            None => time_column(table, |k| used().any(|&u| u == k)),
-        };
-        let n = common_length(table, clock.iter().chain(used()))?;
+        let columns = Columns::find(table, layout, mapping)?;
+        let clock = columns.time;
+        let n = common_length(table, clock.iter().chain(columns.used()))?;
+        let Columns {
+            inputs,
+            measurements,
+            truth: states,
+            ..
+        } = columns;
 
         let time = match (clock, step.or(layout.time_step)) {
             (Some(column), _) => times(table, column)?.to_vec(),

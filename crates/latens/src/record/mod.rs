@@ -19,7 +19,7 @@ use crate::model::Point;
 pub use atomic::write_atomic;
 pub use csv::{write as write_csv_to, write_csv};
 pub use error::{Cell, Missing, Place, RecordError};
-pub use layout::Layout;
+pub use layout::{Columns, Layout};
 pub use mapping::Mapping;
 pub use table::{Column, Table};
 

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use settings::{Level, Settings, Solver};
 
 use crate::Error;
+use crate::check::{Check, Walked};
 use crate::estimate::{Smoothed, Smoother, region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
@@ -34,7 +35,7 @@ use crate::record::Record;
 use crate::score;
 use crate::step::Stepper;
 pub use prepare::initial_theta;
-use prepare::{prepare, starting_at};
+use prepare::{Signals, Walk, prepare, starting_at};
 pub use starts::Attempt;
 
 /// How far a fit has come.
@@ -64,6 +65,8 @@ pub struct EpochReport {
 /// Watches a fit. `false` stops it: at once from `progress`, with [`Error::Stopped`]; with what was
 /// learned so far from `epoch`.
 pub trait Observer: Send {
+    /// The records have been looked at; nothing is learned yet.
+    fn checked(&mut self, _check: &Check) {}
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
         true
@@ -160,6 +163,46 @@ pub struct Data<'a> {
     pub validate: &'a [Record],
 }
 
+/// Looks at records before anything is learned from them: what they say about each state, and
+/// where they take the networks. A fit does the same first ([`Observer::checked`]).
+pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
+    let dt = usable(model, records, &[])?;
+    let mut model = model.clone();
+    let settings = Settings::new(Solver::Batch);
+    let (_, first, signals, walk) = prepare(&mut model, records, &settings, dt);
+    let signals = signals.as_ref();
+    Ok(checked(&model, records, &first, signals, &walk, dt))
+}
+
+/// The check on what [`prepare`] found.
+fn checked(
+    model: &Model,
+    records: &[Record],
+    first: &[Smoothed],
+    signals: Option<&Signals>,
+    walk: &Walk,
+    dt: f64,
+) -> Check {
+    let walking = signals.map_or(model, |s| &s.model);
+    let noises = records.iter().map(|record| {
+        let mut noise = walk.noise.clone();
+        noise.show(record, walking.system.direct());
+        noise
+    });
+    let sizes = walk.nominal.noise.iter().zip(&walk.nominal.range);
+    let variance = sizes.map(|(noise, range)| noise.max(RESOLUTION * range).powi(2));
+    let walked = Walked {
+        variance: variance.collect(),
+        model: walking,
+        nominal: &walk.nominal,
+        noises: noises.collect(),
+        smoothed: signals.map_or(first, |s| &s.smoothed),
+        states: first,
+        dt,
+    };
+    crate::check::check(model, records, &walked)
+}
+
 /// Learns θ from records.
 pub fn fit(
     model: &Model,
@@ -182,15 +225,18 @@ pub fn fit_validated(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     settings.check(model)?;
-    let all: Vec<&Record> = data.train.iter().chain(data.validate).collect();
-    check_records(model, &all)?;
-    if data.train.is_empty() {
-        return Err(Error::Setting("a fit needs at least one record".into()));
-    }
-    let dt = sample_time(&all)?;
+    let dt = usable(model, data.train, data.validate)?;
     let mut model = model.clone();
-    let (nominal, first, signals) = prepare(&mut model, data.train, settings, dt);
+    let (nominal, first, signals, walk) = prepare(&mut model, data.train, settings, dt);
     let model = model;
+    observer.checked(&checked(
+        &model,
+        data.train,
+        &first,
+        signals.as_ref(),
+        &walk,
+        dt,
+    ));
     let stepper = Stepper::new(&model, &model.system, dt);
     let noise = settings.noise(&model, &nominal, dt);
     let problem = Problem {
@@ -243,6 +289,16 @@ pub fn fit_validated(
         nominal,
         model,
     })
+}
+
+/// The sample time of records that a fit can use.
+fn usable(model: &Model, train: &[Record], validate: &[Record]) -> Result<f64, Error> {
+    let all: Vec<&Record> = train.iter().chain(validate).collect();
+    check_records(model, &all)?;
+    if train.is_empty() {
+        return Err(Error::Setting("at least one record is needed".into()));
+    }
+    sample_time(&all)
 }
 
 /// Records that do not fit the model.

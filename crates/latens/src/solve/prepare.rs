@@ -54,6 +54,13 @@ pub(super) struct Signals {
     pub smoothed: Vec<Smoothed>,
 }
 
+/// Under what the records were smoothed before anything was learned: sizes of the states, outputs
+/// of networks included where they walk, and variances.
+pub(super) struct Walk {
+    pub nominal: Nominal,
+    pub noise: Noise,
+}
+
 /// Finds the hidden trajectory from the known physics, and from it the scale of everything.
 ///
 /// Recursions let the rows with networks walk at random. Batch lets the outputs of the networks
@@ -64,14 +71,15 @@ pub(super) fn prepare(
     records: &[Record],
     settings: &Settings,
     dt: f64,
-) -> (Nominal, Vec<Smoothed>, Option<Signals>) {
+) -> (Nominal, Vec<Smoothed>, Option<Signals>, Walk) {
     let n = model.states.len();
     let signals = match settings.solver {
         Solver::Batch => model.signals(),
         _ => None,
     };
     let walking = signals.as_ref().map_or(&*model, |(model, _)| model);
-    let (mut nominal, smoothed) = walks(walking, records, settings, dt, n);
+    let (walk, smoothed) = walks(walking, records, settings, dt, n);
+    let mut nominal = walk.nominal.clone();
     let own = |s: &Smoothed| Smoothed {
         states: first_of_each(&s.states, nominal.scale.len(), n),
         deviations: first_of_each(&s.deviations, nominal.scale.len(), n),
@@ -87,7 +95,7 @@ pub(super) fn prepare(
         outputs,
         smoothed,
     });
-    (nominal, states, signals)
+    (nominal, states, signals, walk)
 }
 
 /// The first `n` of every `width` values.
@@ -103,7 +111,7 @@ fn walks(
     settings: &Settings,
     dt: f64,
     n: usize,
-) -> (Nominal, Vec<Smoothed>) {
+) -> (Walk, Vec<Smoothed>) {
     let zero = vec![0.0; model.system.parameters()];
     let mut nominal = nominal::nominal(model, records, &zero);
     // what walks: outputs of networks; else rows of unknown shape; else those with constants
@@ -121,15 +129,8 @@ fn walks(
         SIGNAL_WALKS
     };
     let walks = levels.map(|level| {
-        walk(
-            model,
-            records,
-            settings,
-            &nominal,
-            dt,
-            (level, rows),
-            (&[0.0], 3),
-        )
+        let noise = loose(settings, model, &nominal, dt, (level, rows));
+        walk(model, records, &noise, &nominal, dt, rows, (&[0.0], 3))
     });
     let likelihood = |i: usize| {
         if walks[i].0.is_nan() {
@@ -142,16 +143,33 @@ fn walks(
         .max_by(|&a, &b| likelihood(a).total_cmp(&likelihood(b)))
         .unwrap_or(0);
     nominal::refine(model, &mut nominal, &walks[best].1);
-    let chosen = (levels[best], rows);
+    let noise = loose(settings, model, &nominal, dt, (levels[best], rows));
     let offsets = if signals.is_empty() {
         &STARTS[..1]
     } else {
         &STARTS
     };
     let more = (offsets, SMOOTHING);
-    let (_, smoothed) = walk(model, records, settings, &nominal, dt, chosen, more);
+    let (_, smoothed) = walk(model, records, &noise, &nominal, dt, rows, more);
     nominal::refine(model, &mut nominal, &smoothed);
-    (nominal, smoothed)
+    (Walk { nominal, noise }, smoothed)
+}
+
+/// The noise of a random walk of some rows, the others all but exact.
+fn loose(
+    settings: &Settings,
+    model: &Model,
+    nominal: &Nominal,
+    dt: f64,
+    (level, rows): (f64, &[usize]),
+) -> Noise {
+    let loose = Settings {
+        known: Level::Relative(level * KNOWN_ROWS),
+        hidden: Level::Relative(level),
+        start: Level::Relative(1.0),
+        ..settings.clone()
+    };
+    loose.noise_with(model, nominal, dt, rows)
 }
 
 /// The records smoothed with networks at zero and their rows as random walks, and the log
@@ -159,25 +177,18 @@ fn walks(
 fn walk(
     model: &Model,
     records: &[Record],
-    settings: &Settings,
+    noise: &Noise,
     nominal: &Nominal,
     dt: f64,
-    (level, rows): (f64, &[usize]),
+    rows: &[usize],
     (offsets, iterations): (&[f64], usize),
 ) -> (f64, Vec<Smoothed>) {
     let stepper = Stepper::new(model, &model.system, dt);
     let zero = vec![0.0; model.system.parameters()];
-    let loose = Settings {
-        known: Level::Relative(level * KNOWN_ROWS),
-        hidden: Level::Relative(level),
-        start: Level::Relative(1.0),
-        ..settings.clone()
-    };
-    let noise = loose.noise_with(model, nominal, dt, rows);
     let mut hidden = model.hidden();
     hidden.retain(|i| !rows.contains(i));
     let one = |record: &Record| {
-        let noise = starting_at(&stepper, record, &noise);
+        let noise = starting_at(&stepper, record, noise);
         let smoother = Smoother {
             stepper: &stepper,
             record,
