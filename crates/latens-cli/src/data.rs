@@ -50,7 +50,7 @@ pub struct Tables {
 /// How a new record's start is found.
 #[derive(Args)]
 pub struct WarmUp {
-    /// First samples of a test record that show the state it starts from; they are not scored
+    /// First samples of a record that is predicted: they show where it starts and are not scored
     /// [default: 100, or a tenth of a shorter record]
     #[arg(long = "warmup", value_name = "K", help_heading = DATA,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
@@ -105,7 +105,7 @@ pub struct Records {
 /// A record that plays no part in the fit.
 pub struct Test {
     file: PathBuf,
-    pub record: Record,
+    record: Record,
     warm_up: usize,
 }
 
@@ -191,6 +191,12 @@ impl Records {
             let source = source(&test.file, &test.record)?;
             let predictor = fit.predictor();
             let prediction = predictor.predict(&test.record, Start::WarmUp(test.warm_up));
+            if facts.records.iter().any(|r| r.sha256 == source.sha256) {
+                doubts.push(format!(
+                    "{} has played a part already: as a test it says nothing",
+                    source.file
+                ));
+            }
             doubts.extend(facts.doubts(&fit.model, &source.file, &prediction));
             let tested = RecordFacts::tested(&predictor, &source, &prediction);
             facts.records.push(tested);

@@ -27,7 +27,8 @@
 //! - [`record`]: CSV and MATLAB files, columns matched by name, missing values
 //! - [`step`]: one-step maps with their derivatives; [`simulate`]: records from the truth
 //! - [`objective`]: the one cost; [`linalg`]: the matrices of this problem
-//! - [`estimate`]: filter and smoother of the states; [`mod@check`]: what a record can tell
+//! - [`estimate`]: filter and smoother of the states, predictions of new records, adapted constants;
+//!   [`mod@check`]: what a record can tell
 //! - [`score`]: free runs and their errors; [`solve`]: the solvers; [`mod@fit`]: what they return
 //!
 //! The library neither prints nor exits: it returns [`Error`]s that say what to do, and reports

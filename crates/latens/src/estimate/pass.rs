@@ -63,6 +63,12 @@ impl Forward {
         2.0 * self.half_square(&self.means) / self.count() as f64
     }
 
+    /// Log likelihood at the common factor of all variances that makes it highest, but for a
+    /// constant: −½ (Σ ln s + N ln mean ν²/s).
+    pub fn profile_likelihood(&self) -> f64 {
+        -0.5 * (self.log_variance() + self.count() as f64 * self.consistency().ln())
+    }
+
     /// The filter's covariance at a sample.
     pub(super) fn covariance(&self, i: usize, n: usize) -> &[f64] {
         &self.covariance[i * n * n..(i + 1) * n * n]

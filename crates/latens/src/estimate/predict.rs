@@ -18,8 +18,9 @@ pub(super) const STEPS: usize = 20;
 /// Samples that find a start where nobody says how many, and of a short record this part.
 const WARM_UP: usize = 100;
 const WARM_UP_PART: usize = 10;
-/// Decades by which a record may loosen the process noise.
+/// Decades by which a record may loosen the process noise, and what its log likelihood must gain.
 const LOOSEST: i32 = 10;
+const CLEAR: f64 = 3.0;
 
 /// What predictions are made with: a fit, or a run read back.
 #[derive(Clone, Copy)]
@@ -201,14 +202,17 @@ impl Predictor<'_> {
 
     /// How much looser than the fit left it the process noise must be for a record, by the likelihood
     /// of its data: of a record that the learned equations do not follow, exact equations would
-    /// show states that fit it nowhere.
+    /// show states that fit it nowhere. All noise may be larger by a common factor, or a record with
+    /// a noisier sensor would ask for looser equations.
     pub fn loosened(&self, record: &Record) -> Loosened {
         let stepper = Stepper::new(self.model, &self.model.system, self.dt);
         let likelihood = |loosened: Loosened| {
             let noise = self.open_start(record, &loosened.noise(self.noise));
             let smoother = self.smoother(&stepper, record, &noise);
             let states = smoother.kalman();
-            let value = states.map_or(f64::NAN, |states| smoother.log_likelihood(&states));
+            let value = states.map_or(f64::NAN, |states| {
+                smoother.forward(&states).profile_likelihood()
+            });
             if value.is_nan() {
                 f64::NEG_INFINITY
             } else {
@@ -219,7 +223,7 @@ impl Predictor<'_> {
         for decade in 1..=LOOSEST {
             let next = Loosened(10f64.powi(decade));
             let value = likelihood(next);
-            if value > best.1 {
+            if value > best.1 + CLEAR {
                 best = (next, value);
             }
         }
