@@ -125,32 +125,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         });
         return text::print(&format!("{object:#}\n"));
     }
-    let files: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     text::print(&format!(
         "{}: {how} by {folder}\n{out}  (std: root mean square of the standard deviations; nRMSE: against the truth, where the record has it)\n\nwritten to {}\n",
         summary::title(model),
-        text::list(&files)
+        output::names(&paths)
     ))
 }
 
 /// Each state's mean band, and its error where the truth is known.
 fn table(run: &Run, record: &Record, estimated: &Estimated, nrmse: &Scores) -> String {
     let (model, n) = (&run.model, run.model.states.len());
-    let hidden = model.hidden();
     let mut rows = vec![["", "", "", "std", "nRMSE"].map(String::from).to_vec()];
     for (i, state) in model.states.iter().enumerate() {
         let own = estimated.deviations.iter().skip(i).step_by(n);
         let square: f64 = own.map(|std| std * std).sum();
         let error = nrmse.get(&format!("truth_{}", state.name));
-        let role = match hidden.contains(&i) {
-            true => "hidden state",
-            false => "measured state",
-        };
         rows.push(vec![
             state.name.clone(),
             state.unit.clone(),
-            role.into(),
+            summary::kind(model, i).into(),
             text::number((square / record.len() as f64).sqrt()),
             error.map_or(String::new(), |e| text::error(*e)),
         ]);

@@ -38,6 +38,12 @@ pub fn each(path: &Path, count: usize, force: bool) -> Result<Vec<PathBuf>, Fail
     Ok(paths)
 }
 
+/// The files in a row, for people.
+pub fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    text::list(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 /// Writes a table to a file, or to standard output.
 pub fn write(path: Option<&Path>, table: &Table) -> Result<(), Failure> {
     match path {

@@ -122,12 +122,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         });
         return text::print(&format!("{object:#}\n"));
     }
-    let files: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     text::print(&format!(
         "{}: predicted by {folder}\n{out}\nwritten to {}\n",
         summary::title(model),
-        text::list(&files)
+        output::names(&paths)
     ))
 }
 

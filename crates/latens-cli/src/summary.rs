@@ -72,18 +72,12 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
     };
     let header = ["", "", "", "smoothed", "one step", "free run"];
     let mut rows = vec![header.map(String::from).to_vec()];
-    let hidden = model.hidden();
     for (i, state) in model.states.iter().enumerate() {
         let column = format!("truth_{}", state.name);
-        let role = if hidden.contains(&i) {
-            "hidden state"
-        } else {
-            "measured state"
-        };
         rows.push(vec![
             state.name.clone(),
             state.unit.clone(),
-            role.into(),
+            kind(model, i).into(),
             of(&record.nrmse_smoothed, &column),
             of(&record.nrmse_one_step, &column),
             of(&record.nrmse, &column),
@@ -112,6 +106,14 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
     out
 }
 
+/// What a table calls a state.
+pub fn kind(model: &Model, state: usize) -> &'static str {
+    match model.hidden().contains(&state) {
+        true => "hidden state",
+        false => "measured state",
+    }
+}
+
 /// How much of a record is predicted, and from what.
 pub fn predicted_part(record: &RecordFacts) -> String {
     let warm_up = record.samples - record.scored;
@@ -125,20 +127,14 @@ pub fn predicted_part(record: &RecordFacts) -> String {
 pub fn predicted(model: &Model, record: &RecordFacts) -> String {
     let header = ["", "", "", "RMSE", "nRMSE"];
     let mut rows = vec![header.map(String::from).to_vec()];
-    let hidden = model.hidden();
     for (i, state) in model.states.iter().enumerate() {
         let Some(error) = record.nrmse.get(&format!("truth_{}", state.name)) else {
             continue;
         };
-        let role = if hidden.contains(&i) {
-            "hidden state"
-        } else {
-            "measured state"
-        };
         rows.push(vec![
             state.name.clone(),
             state.unit.clone(),
-            role.into(),
+            kind(model, i).into(),
             String::new(),
             text::error(*error),
         ]);

@@ -12,7 +12,7 @@
 //! day to a warm one, and whoever names a constant here expects that it did: D is stated.
 //!
 //! One Gauss–Newton step with M = A + (C + D)⁻¹, where A are the normal equations of θ after the
-//! elimination of the states ([`super::sensitivity`]), is the closed form where everything is linear.
+//! elimination of the states (`sensitivity.rs`), is the closed form where everything is linear.
 //! The draws of δθ follow: with e the errors before, w ~ N(0, A_pp), and r the rest of θ, which is
 //! uncertain but not adapted (a Schmidt–Kalman update),
 //!
