@@ -117,7 +117,9 @@ impl Files {
         let mut files: Vec<PathBuf> = data.iter().chain(&self.validate).cloned().collect();
         let mut all = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let trained = data.len();
-        if let Some(part) = self.validate_tail {
+        // files to validate with are the better test, and the command line's word
+        let of_model = model.fit.validate_tail.filter(|_| self.validate.is_empty());
+        if let Some(part) = self.validate_tail.or(of_model) {
             files.extend_from_within(..);
             let cut = |r: &Record| r.len() - (part * r.len() as f64).round() as usize;
             let tails: Vec<Record> = all.iter().map(|r| r.slice(cut(r)..r.len())).collect();
@@ -190,7 +192,7 @@ impl Records {
         for test in &self.tests {
             let source = source(&test.file, &test.record)?;
             let predictor = fit.predictor();
-            let prediction = predictor.predict(&test.record, Start::WarmUp(test.warm_up));
+            let prediction = fit.predict(&test.record, Start::WarmUp(test.warm_up));
             if facts.records.iter().any(|r| r.sha256 == source.sha256) {
                 doubts.push(format!(
                     "{} has played a part already: as a test it says nothing",

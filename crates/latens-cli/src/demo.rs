@@ -7,7 +7,7 @@ use latens::model::Point;
 use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
 use latens::solve::{Settings, Solver};
-use latens::{Error, Model, score, solve, systems};
+use latens::{Model, score, solve, systems};
 
 use crate::failure::Failure;
 use crate::progress::Display;
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..Settings::new(Solver::Batch)
     };
     settings.check(&model)?;
-    interrupt::install();
+    interrupt::install("stopping");
     let mut display = Display::new(&settings, false);
     let fit = solve::fit(
         &model,
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     display.finish();
     let fit = fit?;
     if interrupt::asked() {
-        return Err(Error::Stopped.into());
+        return Err(Failure::Interrupted);
     }
     text::print(&result(&fit, &record, seconds))?;
     text::print(&equation(&fit, &record))?;
@@ -252,7 +252,7 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
     let (Some(truth), Some(start)) = (&record.truth, record.truth(0)) else {
         return Ok(String::new());
     };
-    let prediction = fit.predictor().predict(&record, Start::At(start));
+    let prediction = fit.predict(&record, Start::At(start));
     let place: Vec<String> = model
         .states
         .iter()

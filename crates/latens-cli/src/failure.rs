@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use latens::Error;
 use latens::record::RecordError;
 
+use crate::interrupt::INTERRUPTED;
 use crate::text;
 
 /// Why a verb did not do what it was asked.
@@ -15,6 +16,8 @@ pub enum Failure {
     Message(String),
     /// Standard output cannot be written.
     Output(io::Error),
+    /// Somebody stopped what was then finished early; all has been said.
+    Interrupted,
 }
 
 impl Failure {
@@ -27,7 +30,11 @@ impl Failure {
         let (message, code) = match self {
             // mistakes in a model file come with their own heading, one each
             Self::Library(Error::Model(e)) => (e.to_string(), 1),
-            Self::Library(Error::Stopped) => ("stopped; nothing was written".into(), 130),
+            Self::Library(Error::Stopped) => {
+                let message = "stopped before anything was learned; nothing was written";
+                (message.into(), INTERRUPTED)
+            }
+            Self::Interrupted => return ExitCode::from(INTERRUPTED),
             Self::Library(e @ Error::Diverged(_)) => (format!("error: {e}"), 3),
             Self::Library(e) => (format!("error: {e}"), 1),
             Self::Message(message) => (format!("error: {message}"), 1),

@@ -1,11 +1,12 @@
 //! `latens fit`: learns a model's unknowns from records and writes a run folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use latens::fit::Fit;
 use latens::fit::run::{self, About, Facts};
 use latens::record::Record;
-use latens::{Error, Model, solve};
+use latens::{Model, solve};
 
 use crate::failure::Failure;
 use crate::progress::Display;
@@ -17,6 +18,10 @@ const OUTPUT: &str = "Output";
 const AFTER_HELP: &str = "\
 The run folder holds model.toml, weights.safetensors, fit.json (every setting, seed, checksum and
 score) and states.csv. It is written whole or not at all.
+
+Every setting can stand in the [fit] section of the model file, under its name here with _ for -;
+the command line overrides it. Ctrl-C ends a fit after the iteration or epoch that it is in and
+writes what it has; --resume goes on with it.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 130 interrupted with Ctrl-C.";
 
@@ -31,9 +36,14 @@ pub struct Arguments {
     model: String,
     #[command(flatten)]
     data: data::Files,
-    /// The run folder to write
-    #[arg(short, long, value_name = "FOLDER", default_value = "run", help_heading = OUTPUT)]
-    output: PathBuf,
+    /// Go on with a run that was stopped, or with more --epochs, on the same model and records; the
+    /// run is replaced by what comes of it, unless -o names another folder. Settings are the run's,
+    /// but for those given here; of several --starts the kept one goes on
+    #[arg(long, value_name = "RUN", help_heading = OUTPUT, conflicts_with = "settings")]
+    resume: Option<PathBuf>,
+    /// The run folder to write [default: run]
+    #[arg(short, long, value_name = "FOLDER", help_heading = OUTPUT)]
+    output: Option<PathBuf>,
     /// Replace the folder if it holds a run already
     #[arg(long, help_heading = OUTPUT)]
     force: bool,
@@ -49,26 +59,37 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = model::read(&arguments.model)?;
-    let settings = arguments.options.settings(&model)?;
     let records = arguments.data.read(&model)?;
-    run::check(&arguments.output, arguments.force)?;
+    let sources = records.sources()?;
+    let resumed = arguments.resume.as_ref().map(run::load).transpose()?;
+    let settings = match &resumed {
+        Some(run) => {
+            run.belongs_to(&model, &sources, records.data().train.len())?;
+            arguments.options.resumed(&model, run)?
+        }
+        None => arguments.options.settings(&model)?,
+    };
+    let output = arguments.output.as_ref().or(arguments.resume.as_ref());
+    let output = output.map_or(Path::new("run"), PathBuf::as_path);
+    let force = arguments.force || arguments.resume.as_deref() == Some(output);
+    run::check(output, force)?;
     let mut warnings = records.step_warnings(&model);
     for warning in &warnings {
         text::note(&format!("warning: {warning}"));
     }
 
-    interrupt::install();
+    interrupt::install("stopping soon; what was learned so far will be written");
     let mut display = Display::new(&settings, arguments.quiet);
-    let fit = solve::fit_validated(&model, records.data(), &settings, &mut display);
+    let data = records.data();
+    let fit = match &resumed {
+        Some(run) => solve::resume(run, data, &settings, &mut display),
+        None => solve::fit_validated(&model, data, &settings, &mut display),
+    };
     let seconds = display.seconds();
     display.finish();
     let fit = fit?;
     warnings.append(&mut display.warnings);
-    if interrupt::asked() {
-        return Err(Error::Stopped.into());
-    }
 
-    let sources = records.sources()?;
     let mut facts = Facts::new(
         &fit,
         &sources,
@@ -83,21 +104,42 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let doubts = records.test(&fit, &mut facts)?;
     let poor = score_warnings(&model, &facts, &records);
     let poor = poor.into_iter().chain(doubts);
-    for warning in poor.chain(start_warning(&facts)) {
+    let starts = start_warning(&facts).into_iter();
+    let members = member_warning(&fit).into_iter();
+    for warning in poor.chain(starts).chain(members) {
         text::note(&format!("warning: {warning}"));
         warnings.push(warning);
     }
     facts.warnings = warnings;
-    run::save(&fit, &sources, &facts, &arguments.output, arguments.force)?;
+    interrupt::writing();
+    run::save(&fit, &sources, &facts, output, force)?;
 
-    let folder = arguments.output.display().to_string();
+    let folder = output.display().to_string();
     if arguments.json {
         let object = summary::json(&fit.model, &facts, &folder);
-        return text::print(&format!("{object:#}\n"));
+        text::print(&format!("{object:#}\n"))?;
+    } else {
+        let table = summary::table(&fit.model, &facts);
+        let words = words::summary(&fit, &facts);
+        let stopped = words::stopped(&fit, &folder);
+        text::print(&format!(
+            "{table}\n{words}\nrun written to {folder}\n{stopped}"
+        ))?;
     }
-    let table = summary::table(&fit.model, &facts);
-    let words = words::summary(&fit, &facts);
-    text::print(&format!("{table}\n{words}\nrun written to {folder}\n"))
+    match interrupt::asked() {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// Members that an ensemble was asked for and does not have.
+fn member_warning(fit: &Fit) -> Option<String> {
+    let (asked, members) = (fit.settings.ensemble, fit.members.len().max(1));
+    let why = match fit.stopped {
+        true => "it was stopped before the others came to anything",
+        false => "the other starts failed",
+    };
+    (members < asked).then(|| format!("the ensemble has {members} of {asked} members: {why}"))
 }
 
 /// Records that the fitted model cannot follow: worse than the mean of what was measured.

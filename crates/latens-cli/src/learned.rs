@@ -23,7 +23,7 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
     let start = start(model, &given)?;
     let record = inputs(arguments, &run)?;
     run.predictor().check(&record, 0)?;
-    let prediction = run.predictor().predict(&record, Start::At(&start));
+    let prediction = run.predict(&record, Start::At(&start));
     let n = states.len();
     if let Some(at) = prediction.states.iter().position(|x| !x.is_finite()) {
         return Err(Failure::Library(Error::Diverged(Divergence {

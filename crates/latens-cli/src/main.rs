@@ -12,6 +12,7 @@ mod interrupt;
 mod learned;
 mod model;
 mod output;
+mod pace;
 mod predict;
 mod progress;
 mod schema;
@@ -39,7 +40,7 @@ First steps:
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
-  130  interrupted with Ctrl-C (nothing half-written is left; a second Ctrl-C stops at once)";
+  130  interrupted with Ctrl-C (a fit keeps what it has so far; a second Ctrl-C stops at once)";
 
 /// Learns the equations nobody measured: hidden states and unknown dynamics from partial
 /// measurements.

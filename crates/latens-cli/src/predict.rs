@@ -82,6 +82,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{folder} holds no draws of θ (its solver makes none, or its Latens was older): bands count the start alone"
         ));
     }
+    if !run.members.is_empty() && !constants.is_empty() {
+        warnings.push(format!(
+            "{folder} is an ensemble; its best member (seed {}) alone is adapted and predicts",
+            run.facts.seed
+        ));
+    }
     let (mut out, mut objects) = (String::new(), vec![]);
     for ((file, record), path) in records.iter().zip(&paths) {
         let warm_up = arguments.warm_up.of(record);
@@ -97,7 +103,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Some(adapted) => adapted.predictor(run.predictor()),
             None => run.predictor(),
         };
-        let prediction = predictor.predict(record, Start::WarmUp(warm_up));
+        let start = Start::WarmUp(warm_up);
+        let prediction = match adapted.is_some() {
+            true => predictor.predict(record, start),
+            false => run.predict(record, start),
+        };
         let source = data::source(file, record)?;
         let facts = RecordFacts {
             role: run.role(&source.sha256).into(),

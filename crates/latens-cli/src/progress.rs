@@ -1,4 +1,4 @@
-//! A fit on its way: one moving line on a terminal, one line per pass elsewhere.
+//! A fit on its way: one moving line on a terminal, a line now and then elsewhere.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -7,12 +7,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use latens::check::Check;
 use latens::solve::{EpochReport, Observer, Progress, Settings, Solver};
 
+use crate::pace::{self, Pace};
 use crate::{interrupt, text, verdict};
 
 /// Marks of the bar per epoch.
 const MARKS: u64 = 1000;
 const REFINEMENT: &str = "refining the best stage";
 const REDRAW: Duration = Duration::from_millis(200);
+/// Seconds between two lines where there is no terminal.
+const BETWEEN: f64 = 10.0;
 
 enum Shown {
     Moving(ProgressBar),
@@ -20,11 +23,11 @@ enum Shown {
     Nothing,
 }
 
-/// Shows a fit and stops it when asked to.
+/// Shows a fit, with the time that is left, and stops it when asked to.
 ///
 /// The recursions know how far they are. Stages of batch take as many iterations as they need,
-/// so it shows where it is and for how long, and promises nothing. Several starts at once are
-/// counted as they end.
+/// and are as many as it takes: what is left of them is a guess from those behind. Several starts
+/// at once are counted as they end.
 pub struct Display {
     shown: Shown,
     solver: Solver,
@@ -35,6 +38,9 @@ pub struct Display {
     last: usize,
     refining: bool,
     started: Instant,
+    pace: Pace,
+    /// When the last line was written.
+    line: f64,
     /// What the data do not determine, said before anything is learned.
     pub warnings: Vec<String>,
 }
@@ -52,10 +58,12 @@ impl Display {
             shown,
             solver: settings.solver,
             passes: settings.epochs,
-            starts: settings.starts,
+            starts: settings.starts.max(settings.ensemble),
             last: 0,
             refining: false,
             started: Instant::now(),
+            pace: Pace::default(),
+            line: 0.0,
             warnings: vec![],
         }
     }
@@ -73,7 +81,8 @@ impl Display {
     }
 
     /// A line that stays.
-    fn line(&self, line: &str) {
+    fn line(&mut self, line: &str) {
+        self.line = self.seconds();
         match &self.shown {
             Shown::Moving(bar) => bar.suspend(|| text::note(line)),
             Shown::Lines => text::note(line),
@@ -106,18 +115,40 @@ impl Display {
             true => REFINEMENT.into(),
             false => self.pass(progress.epoch),
         };
-        format!("{place}, iteration {}", progress.step + 1)
+        let pace = self.pace.iteration(self.seconds());
+        let pace = pace.map_or(String::new(), |s| {
+            format!(", {} an iteration", text::seconds(s))
+        });
+        format!("{place}, iteration {}{pace}", progress.step + 1)
+    }
+
+    /// The time that is left, behind a comma, where it can be told.
+    fn left(&self, progress: &Progress) -> String {
+        let (now, done) = (self.seconds(), (progress.epoch - 1) as f64);
+        let left = if self.starts > 1 {
+            self.pace.of_part(now, done / self.starts as f64)
+        } else if self.solver == Solver::Batch {
+            self.pace.of_stages(now)
+        } else {
+            let part = progress.step as f64 / progress.steps.max(1) as f64;
+            self.pace.of_part(now, (done + part) / self.passes as f64)
+        };
+        match left {
+            Some(left) => format!(", about {} left", text::rough_seconds(left)),
+            None => String::new(),
+        }
     }
 }
 
 /// A bar where the end is known, else a turning wheel.
 fn moving(settings: &Settings) -> ProgressBar {
-    let known = settings.starts > 1 || settings.solver != Solver::Batch;
+    let starts = settings.starts.max(settings.ensemble);
+    let known = starts > 1 || settings.solver != Solver::Batch;
     let template = match known {
-        true => "{prefix} {bar:30} {msg}{elapsed} gone, {eta} left",
-        false => "{spinner} {prefix}; {msg}{elapsed}",
+        true => "{prefix} {bar:30} {elapsed}{msg}",
+        false => "{spinner} {prefix}; {elapsed}{msg}",
     };
-    let passes = match settings.starts {
+    let passes = match starts {
         1 => settings.epochs,
         starts => starts,
     };
@@ -158,29 +189,33 @@ impl Observer for Display {
     }
 
     fn progress(&mut self, progress: &Progress) -> bool {
-        if self.starts > 1 && progress.epoch - 1 > self.last {
+        let now = self.seconds();
+        self.pace.step(now, progress);
+        let time = text::seconds(now);
+        let ended = self.starts > 1 && progress.epoch - 1 > self.last;
+        let refines = self.refines(progress) && !self.refining;
+        if ended {
             self.last = progress.epoch - 1;
-            let time = text::seconds(self.seconds());
-            if let Shown::Lines = self.shown {
-                self.line(&format!("{}, {time}", self.place(progress)));
-            }
         }
-        if self.refines(progress) && !self.refining {
-            self.refining = true;
-            let time = text::seconds(self.seconds());
-            if let Shown::Lines = self.shown {
-                self.line(&format!("{REFINEMENT}, {time}"));
+        self.refining |= refines;
+        let (place, left) = (self.place(progress), self.left(progress));
+        match &self.shown {
+            Shown::Lines if refines => self.line(&format!("{REFINEMENT}, {time}{left}")),
+            Shown::Lines if ended || now > self.line + BETWEEN => {
+                self.line(&format!("{place}, {time}{left}"));
             }
-        }
-        if let Shown::Moving(bar) = &self.shown {
-            bar.set_prefix(self.place(progress));
-            let done = (progress.epoch as u64 - 1) * MARKS;
-            if self.starts > 1 {
-                bar.set_position(done);
-            } else if self.solver != Solver::Batch {
-                let part = MARKS * progress.step as u64 / progress.steps.max(1) as u64;
-                bar.set_position(done + part);
+            Shown::Moving(bar) => {
+                bar.set_prefix(place);
+                bar.set_message(left);
+                let done = (progress.epoch as u64 - 1) * MARKS;
+                if self.starts > 1 {
+                    bar.set_position(done);
+                } else if self.solver != Solver::Batch {
+                    let part = MARKS * progress.step as u64 / progress.steps.max(1) as u64;
+                    bar.set_position(done + part);
+                }
             }
+            _ => {}
         }
         !interrupt::asked()
     }
@@ -191,21 +226,27 @@ impl Observer for Display {
         }
         self.last = report.epoch;
         self.refining = false;
-        let time = text::seconds(self.seconds());
-        let figures = figures(self.solver, report);
-        match &self.shown {
+        let now = self.seconds();
+        let time = text::seconds(now);
+        let line = format!(
+            "{}: {}{time}",
+            self.pass(report.epoch),
+            figures(self.solver, report)
+        );
+        if self.solver == Solver::Batch {
+            let left = pace::stages_left(report.epoch, self.passes, &report.cost);
+            self.pace.stage(now, left);
             // a stage may be long, and what came before it says how the fit is doing
-            Shown::Moving(bar) if self.solver == Solver::Batch => {
-                bar.suspend(|| {
-                    text::note(&format!("{}: {figures}{time}", self.pass(report.epoch)))
-                });
-            }
-            Shown::Moving(bar) => {
-                bar.set_prefix(self.pass(report.epoch));
-                bar.set_message(figures);
-                bar.set_position(report.epoch as u64 * MARKS);
-            }
-            _ => self.line(&format!("{}: {figures}{time}", self.pass(report.epoch))),
+            self.line(&line);
+        } else if let Shown::Moving(bar) = &self.shown {
+            bar.set_position(report.epoch as u64 * MARKS);
+        } else if [1, self.passes].contains(&report.epoch) || now > self.line + BETWEEN {
+            let part = report.epoch as f64 / self.passes as f64;
+            let left = self.pace.of_part(now, part).filter(|_| part < 1.0);
+            let left = left.map_or(String::new(), |s| {
+                format!(", about {} left", text::rough_seconds(s))
+            });
+            self.line(&format!("{line}{left}"));
         }
         !interrupt::asked()
     }

@@ -1,13 +1,13 @@
 //! The options of a fit that are settings of its solver.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use latens::Model;
-use latens::fit::run;
-use latens::solve::{Level, Settings, Solver};
+use latens::fit::run::{self, Run};
+use latens::solve::given::Variances;
+use latens::solve::{Given, Level, Settings, Solver};
 
 use crate::assignments::{self, Assignment};
 use crate::failure::Failure;
@@ -64,10 +64,11 @@ fn number(value: f64) -> String {
 pub struct Options {
     /// batch: all states and θ at once by Newton's method, with ever tighter physics; the one for
     /// recorded data. The others pass over the records sample by sample: joint: states and θ in
-    /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper
-    #[arg(long, value_name = "NAME", default_value = "batch", value_parser = solvers(),
-          hide_possible_values = true, help_heading = SOLVER)]
-    solver: String,
+    /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper [default:
+    /// batch]
+    #[arg(long, value_name = "NAME", value_parser = solvers(), hide_possible_values = true,
+          help_heading = SOLVER)]
+    solver: Option<String>,
     #[arg(long, value_name = "N", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
           help = help(&ALL, "Tightening stages of batch at the most (it ends when the physics is exact), or passes over the records of the others", |s| s.epochs.to_string()))]
     epochs: Option<u64>,
@@ -77,6 +78,9 @@ pub struct Options {
     #[arg(long, value_name = "K", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=10_000),
           help = help(&ALL, "Start from K seeds, --seed and those that follow, in parallel, and keep the one whose free run is best: over the validation records where there are any", |s| s.starts.to_string()))]
     starts: Option<u64>,
+    #[arg(long, value_name = "K", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=10_000), conflicts_with = "starts",
+          help = help(&ALL, "Fit from K seeds, --seed and those that follow, in parallel, and keep them all: predictions are their median, and bands count how far they are apart", |s| s.ensemble.to_string()))]
+    ensemble: Option<u64>,
     /// Start from the paper's settings instead of the solver's own; other options still apply; not
     /// batch, which the paper does not have
     #[arg(long, help_heading = SOLVER)]
@@ -151,94 +155,90 @@ pub struct Options {
     count_state_uncertainty: Option<bool>,
 }
 
-fn set<T>(target: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *target = value;
-    }
-}
-
 impl Options {
-    /// The settings for a model.
+    /// The settings for a model: those of its file, and of the command line over them.
     pub fn settings(&self, model: &Model) -> Result<Settings, Failure> {
-        let mut s = self.base()?;
-        set(&mut s.epochs, self.epochs.map(|n| n as usize));
-        set(&mut s.seed, self.seed);
-        set(&mut s.starts, self.starts.map(|n| n as usize));
-        set(&mut s.streams, self.streams.map(|n| n as usize));
-        set(&mut s.keep_best, self.keep_best);
-        set(&mut s.known, self.known_noise.map(Level::Relative));
-        set(&mut s.hidden, self.hidden_noise.map(Level::Relative));
-        set(
-            &mut s.measurement,
-            self.measurement_noise.map(Level::Relative),
-        );
-        set(&mut s.start, self.start_noise.map(Level::Relative));
-        set(&mut s.parameter_variance, self.parameter_variance);
-        set(&mut s.parameter_drift, self.parameter_drift);
-        set(&mut s.anneal, self.anneal);
-        set(&mut s.parameter_noise, self.parameter_noise);
-        set(&mut s.count_state_uncertainty, self.count_state_uncertainty);
-        set(&mut s.scale_outputs, self.scale_outputs);
-        set(&mut s.single_precision, self.single_precision);
+        let given = self.given(model)?;
+        let settings = match &self.settings {
+            Some(folder) => {
+                let mut settings = run::load(folder)?.facts.settings;
+                given.onto(&mut settings);
+                settings
+            }
+            None => Given::settings(&[&model.fit, &given])?,
+        };
+        settings.check(model)?;
+        Ok(settings)
+    }
+
+    /// The settings of a run that goes on: its own, and those of the command line over them.
+    pub fn resumed(&self, model: &Model, run: &Run) -> Result<Settings, Failure> {
+        let given = self.given(model)?;
+        let mut settings = run.facts.settings.clone();
+        if let Some(solver) = given.solver {
+            settings.solver = solver;
+        }
+        given.onto(&mut settings);
+        settings.check(model)?;
+        Ok(settings)
+    }
+
+    /// What the command line gives.
+    pub fn given(&self, model: &Model) -> Result<Given, Failure> {
         let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
         let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
-        let process = variances(&self.process_variance, &states, "state", &mut s.process_of)?;
-        set(&mut s.known, process);
-        set(&mut s.hidden, process);
-        set(&mut s.estimate_noise, self.estimate_noise);
-        // what somebody knows is not estimated
-        s.estimate_prior &= self.parameter_variance.is_none();
-        set(&mut s.estimate_prior, self.estimate_prior);
-        let channel = "measurement";
-        let own = &mut s.measurement_of;
-        let measurement = variances(&self.measurement_variance, &channels, channel, own)?;
-        set(&mut s.measurement, measurement);
-        let start = variances(&self.start_variance, &states, "state", &mut s.start_of)?;
-        set(&mut s.start, start);
-        s.check(model)?;
-        Ok(s)
-    }
-
-    fn base(&self) -> Result<Settings, Failure> {
-        if let Some(folder) = &self.settings {
-            return Ok(run::load(folder)?.facts.settings);
-        }
-        let named = Solver::NAMES.iter().find(|(n, _)| *n == self.solver);
-        let solver = named.map_or(Solver::Batch, |(_, s)| *s);
-        match (self.printed_settings, solver) {
-            (false, _) => Ok(Settings::new(solver)),
-            (true, Solver::Batch) => Err(Failure::Message(
-                "the paper's settings are those of its recursion; add --solver alternating, joint or as-printed".into(),
-            )),
-            (true, _) => Ok(Settings::printed(solver)),
-        }
+        let count = |number: Option<u64>| number.map(|n| n as usize);
+        let named = |name: &String| Solver::NAMES.iter().find(|(n, _)| n == name);
+        Ok(Given {
+            solver: self.solver.as_ref().and_then(named).map(|(_, s)| *s),
+            printed_settings: self.printed_settings.then_some(true),
+            epochs: count(self.epochs),
+            seed: self.seed,
+            starts: count(self.starts),
+            ensemble: count(self.ensemble),
+            validate_tail: None,
+            hidden_noise: self.hidden_noise,
+            measurement_noise: self.measurement_noise,
+            start_noise: self.start_noise,
+            process_variance: variances(&self.process_variance, &states, "state")?,
+            measurement_variance: variances(&self.measurement_variance, &channels, "measurement")?,
+            start_variance: variances(&self.start_variance, &states, "state")?,
+            estimate_noise: self.estimate_noise,
+            parameter_variance: self.parameter_variance,
+            estimate_prior: self.estimate_prior,
+            scale_outputs: self.scale_outputs,
+            single_precision: self.single_precision,
+            streams: count(self.streams),
+            keep_best: self.keep_best,
+            known_noise: self.known_noise,
+            parameter_drift: self.parameter_drift,
+            anneal: self.anneal,
+            parameter_noise: self.parameter_noise,
+            count_state_uncertainty: self.count_state_uncertainty,
+        })
     }
 }
 
-/// Puts what has a name into `by_name`; gives what was said of all.
-fn variances(
-    given: &[Assignment<f64>],
-    names: &[&str],
-    what: &str,
-    by_name: &mut BTreeMap<String, f64>,
-) -> Result<Option<Level>, Failure> {
-    let mut all = None;
+/// What was said of all, and of those with a name.
+fn variances(given: &[Assignment<f64>], names: &[&str], what: &str) -> Result<Variances, Failure> {
+    let mut variances = Variances::default();
     for Assignment { name, value } in given {
         match name {
-            None => all = Some(Level::Variance(*value)),
+            None => variances.all = Some(*value),
             Some(name) => {
                 assignments::find(name, names, what)?;
-                by_name.insert(name.clone(), *value);
+                variances.of.insert(name.clone(), *value);
             }
         }
     }
-    Ok(all)
+    Ok(variances)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Args;
+    use latens::model::file::KEYS;
 
     /// A setting that the command line cannot reach would be one that nobody can repeat.
     #[test]
@@ -258,5 +258,20 @@ mod tests {
             };
             assert!(options.contains(&option.as_str()), "no --{option}");
         }
+    }
+
+    /// Every option is a key of the model file's `[fit]` section, and the other way round.
+    #[test]
+    fn every_option_has_a_key_in_the_model_file() {
+        let command = Options::augment_args(clap::Command::new("fit"));
+        let options = command.get_arguments().map(|a| a.get_id().as_str());
+        // where settings come from is no setting; a tail is an option of the records
+        let mut options: Vec<&str> = options.filter(|o| *o != "settings").collect();
+        options.push("validate_tail");
+        let section = KEYS.iter().find(|(section, _)| *section == "fit");
+        let mut keys = section.unwrap().1.to_vec();
+        options.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(keys, options);
     }
 }

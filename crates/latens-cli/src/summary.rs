@@ -191,6 +191,8 @@ pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
         "parts": evidence.map(|e| &e.parts),
         "attempts": facts.attempts,
         "noise": noise,
+        "stopped": facts.stopped,
+        "ensemble": facts.ensemble,
     })
 }
 

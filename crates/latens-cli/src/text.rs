@@ -76,6 +76,15 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// A duration that is a guess: 20 s, not 19.7 s.
+pub fn rough_seconds(value: f64) -> String {
+    match value < 90.0 {
+        true => format!("{:.0} s", value.max(1.0)),
+        false if value < 5400.0 => format!("{:.0} min", value / 60.0),
+        false => format!("{:.1} h", value / 3600.0),
+    }
+}
+
 /// A number of things: `1 epoch`, `2 epochs`.
 pub fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -160,6 +169,8 @@ mod tests {
         assert_eq!(seconds(3.21), "3.2 s");
         assert_eq!(seconds(75.0), "1 min 15 s");
         assert_eq!(seconds(7300.0), "2 h 1 min");
+        let rough = [0.2, 19.7, 100.0, 7300.0].map(rough_seconds);
+        assert_eq!(rough, ["1 s", "20 s", "2 min", "2.0 h"]);
     }
 
     #[test]

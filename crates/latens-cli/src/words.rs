@@ -2,6 +2,7 @@
 
 use latens::fit::Fit;
 use latens::fit::run::{Facts, POOR, RecordFacts};
+use latens::score::named::Scores;
 use latens::solve::{RESOLUTION, Solver};
 
 use crate::summary;
@@ -26,8 +27,24 @@ pub fn summary(fit: &Fit, facts: &Facts) -> String {
     lines.extend(hidden(fit, facts));
     lines.push(noise(fit, facts));
     lines.extend(starts(facts));
+    lines.extend(members(facts));
     let lines = lines.iter().map(|line| format!("  {line}\n"));
     format!("in short\n{}", lines.collect::<String>())
+}
+
+/// That a fit was stopped, and how to go on with it; nothing where it was not.
+pub fn stopped(fit: &Fit, folder: &str) -> String {
+    if !fit.stopped {
+        return String::new();
+    }
+    let pass = match fit.settings.solver {
+        Solver::Batch => "stage",
+        _ => "epoch",
+    };
+    format!(
+        "stopped behind {}: it can be used as it is; the same command with --resume {folder} goes on\n",
+        text::count(fit.checkpoint.passes(), pass)
+    )
 }
 
 /// How far a free run is from what was measured, by its worst channel.
@@ -117,6 +134,28 @@ fn noise(fit: &Fit, facts: &Facts) -> String {
     });
     let each: Vec<String> = each.collect();
     format!("noise (standard deviation over range): {}", each.join("; "))
+}
+
+/// What the members of an ensemble come to, each and together.
+fn members(facts: &Facts) -> Vec<String> {
+    let mean = |scores: &[&Scores]| {
+        let all = scores.iter().flat_map(|s| s.values());
+        let all: Vec<f64> = all.map(|e| e.unwrap_or(f64::INFINITY)).collect();
+        format!("{:.1e}", all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let each = facts.ensemble.iter().map(|m| {
+        let scores: Vec<&Scores> = m.nrmse.iter().collect();
+        format!(
+            "member with seed {}: mean nRMSE of its free runs {}",
+            m.seed,
+            mean(&scores)
+        )
+    });
+    let own = facts.records.iter().filter(|r| r.role != "test");
+    let together: Vec<&Scores> = own.map(|r| &r.nrmse).collect();
+    let together = format!("their median together: {}", mean(&together));
+    let several = !facts.ensemble.is_empty();
+    each.chain(several.then_some(together)).collect()
 }
 
 /// Which seed was kept, and what became of the others; nothing where the first did.

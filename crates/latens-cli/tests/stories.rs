@@ -370,35 +370,3 @@ fn the_demo_tells_what_it_learned() {
     }
     assert!(place.fails(1, "demo emps").contains("no [truth] section"));
 }
-
-/// Ctrl-C leaves neither a run nor a piece of one, whatever the solver.
-#[cfg(unix)]
-#[test]
-fn an_interrupted_fit_leaves_nothing() {
-    for (long, first) in [
-        ("--solver alternating --epochs 1000000", "epoch 1 of"),
-        ("--starts 12", "1 of 12 starts done"),
-    ] {
-        let place = with_record();
-        let mut child = Command::new(BINARY)
-            .current_dir(place.path("."))
-            .args(["fit", "harmonic-oscillator", "record.csv"])
-            .args(long.split(' '))
-            // one start after another, however many cores there are
-            .env("RAYON_NUM_THREADS", "1")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        assert!(line.starts_with(first), "{line}");
-        let pid = child.id().to_string();
-        let kill = Command::new("kill").args(["-INT", &pid]).status();
-        assert!(kill.unwrap().success());
-        let last = lines.map_while(Result::ok).last();
-        assert_eq!(last.as_deref(), Some("stopped; nothing was written"));
-        assert_eq!(child.wait().unwrap().code(), Some(130));
-        assert_eq!(place.names(), ["harmonic-oscillator.toml", "record.csv"]);
-    }
-}

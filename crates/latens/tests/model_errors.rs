@@ -504,3 +504,97 @@ fn an_error_is_shown_with_its_line_a_caret_and_advice() {
          = help: a measurement is an expression of the states, for example \"V\""
     );
 }
+
+#[test]
+fn settings_of_a_fit_are_checked_like_the_rest() {
+    let wrong = |line: &str, message: &str, help: &str| {
+        expect_in(&format!("[fit]\n{line}"), message, help);
+    };
+    wrong(
+        "§epoch = 3",
+        "[fit] has no key `epoch`",
+        "did you mean `epochs`?",
+    );
+    wrong(
+        "epochs = §0",
+        "epochs must be a whole number from 1",
+        "for example",
+    );
+    wrong(
+        "epochs = §2.5",
+        "epochs must be a whole number",
+        "for example",
+    );
+    wrong(
+        "epochs = §\"3\"",
+        "expected a finite number",
+        "without quotes",
+    );
+    wrong("starts = §2000000", "from 1 to 1000000", "for example");
+    wrong(
+        "seed = §-1",
+        "seed must be a whole number from 0",
+        "for example",
+    );
+    wrong("solver = §\"bacth\"", "`bacth` is not a solver", "batch");
+    wrong(
+        "keep_best = §1",
+        "keep_best is true or false",
+        "without quotes",
+    );
+    wrong(
+        "hidden_noise = §-0.1",
+        "hidden_noise must be positive",
+        "above zero",
+    );
+    wrong(
+        "anneal = §2",
+        "anneal must be above 0 and at most 1",
+        "at most 1",
+    );
+    wrong(
+        "parameter_drift = §-1",
+        "must be zero or above",
+        "zero or above",
+    );
+    wrong("validate_tail = §0.5", "below 0.5", "below 0.5");
+    wrong(
+        "process_variance = §0",
+        "process_variance must be positive",
+        "above zero",
+    );
+    wrong(
+        "process_variance = { x = §-1 }",
+        "must be positive",
+        "above zero",
+    );
+    wrong(
+        "start_variance = { §z = 1 }",
+        "`z` is not a state",
+        "there are: x",
+    );
+    wrong(
+        "measurement_variance = { §x = 1 }",
+        "`x` is not a measurement",
+        "there are: y",
+    );
+    let text = "§fit = 3\n[states.x]\nderivative = \"-x\"\n[measurements]\ny = \"x\"\n";
+    expect(
+        &text.replace("§fit = ", "fit = §"),
+        &[("expected a table", "[fit]")],
+    );
+}
+
+#[test]
+fn settings_of_a_fit_are_read() {
+    let text = "[states.x]\nderivative = \"-x\"\n[measurements]\ny = \"x\"\n\
+                [fit]\nsolver = \"joint\"\nepochs = 7\nseed = 9007199254740993\nkeep_best = false\n\
+                process_variance = { x = 1e-6 }\nmeasurement_variance = 0.5\n";
+    let fit = Model::from_text("m.toml", text).unwrap().fit;
+    assert_eq!(fit.solver, Some(latens::solve::Solver::Joint));
+    assert_eq!((fit.epochs, fit.keep_best), (Some(7), Some(false)));
+    assert_eq!(fit.seed, Some(9_007_199_254_740_993));
+    assert_eq!(fit.process_variance.of["x"], 1e-6);
+    assert_eq!(fit.measurement_variance.all, Some(0.5));
+    assert_eq!(fit.ensemble, None);
+}

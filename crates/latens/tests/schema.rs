@@ -5,6 +5,7 @@ use latens::model::SCHEMA;
 use latens::model::file::{KEYS, Method};
 use latens::model::network::Activation;
 use latens::model::resolve::FUNCTIONS;
+use latens::solve::Solver;
 use serde_json::Value;
 
 fn schema() -> Value {
@@ -95,6 +96,9 @@ fn choices_are_those_of_the_reader() {
         .clone();
     listed.sort_by_key(|v| methods.iter().position(|m| m == v));
     assert_eq!(listed, methods);
+    let solvers = Solver::NAMES.map(|(name, _)| Value::from(name));
+    let listed = &schema["properties"]["fit"]["properties"]["solver"]["enum"];
+    assert_eq!(listed.as_array().unwrap().as_slice(), solvers);
     let layers = &section(&schema, "networks")["properties"]["layers"];
     let pattern = layers["items"]["pattern"].as_str().unwrap();
     let names = Activation::NAMES.map(|(name, _)| name).join("|");
@@ -118,6 +122,10 @@ fn wrong_files_do_not_fit() {
         format!("{more}\n[states.x]\nderivative = \"-x\"\n[measurements]\ny = \"x\"\n")
     };
     assert!(validator.is_valid(&json(&model(""))));
+    let fit =
+        "[fit]\nepochs = 3\nprocess_variance = { x = 1e-6 }\nstart_variance = 1\nanneal = 1\n";
+    assert!(validator.is_valid(&json(&model(fit))));
+    Model::from_text("m.toml", &model(fit)).unwrap_or_else(|e| panic!("{e}"));
     let mut wrong: Vec<String> = [
         "colour = \"red\"",
         "[time]\nstep = 0",
@@ -140,6 +148,13 @@ fn wrong_files_do_not_fit() {
         "[simulation]\nsteps = 0",
         "[simulation]\nlqr = { state = { x = 1 } }",
         "[[simulation.held_out]]\nstart = { x = \"1\" }",
+        "[fit]\nepoch = 3",
+        "[fit]\nepochs = 0",
+        "[fit]\nsolver = \"newton\"",
+        "[fit]\nhidden_noise = 0",
+        "[fit]\nprocess_variance = { x = 0 }",
+        "[fit]\nvalidate_tail = 0.5",
+        "[fit]\nkeep_best = 1",
     ]
     .map(model)
     .into();

@@ -2,6 +2,7 @@
 
 pub mod adapt;
 pub mod bands;
+pub mod ensemble;
 pub mod filter;
 pub(crate) mod pass;
 pub mod predict;

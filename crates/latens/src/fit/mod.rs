@@ -3,12 +3,14 @@
 pub mod nominal;
 pub mod run;
 
-use crate::estimate::{Predictor, Region, Smoothed};
+use crate::estimate::ensemble::{self, Band};
+use crate::estimate::{Prediction, Predictor, Region, Smoothed, Start};
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::objective::Noise;
 use crate::record::Record;
 use crate::score;
+use crate::solve::checkpoint::Checkpoint;
 use crate::solve::evidence::Evidence;
 use crate::solve::{Attempt, EpochReport, Settings};
 use crate::step::Stepper;
@@ -45,9 +47,40 @@ pub struct Fit {
     pub trained: usize,
     /// Sample time.
     pub dt: f64,
+    /// How far it came; what it can be resumed from.
+    pub checkpoint: Checkpoint,
+    /// Whether the observer ended it before its time.
+    pub stopped: bool,
+    /// Of an ensemble, all of them by seed. The fit itself then has θ and all that belongs to it of
+    /// the best, and the estimates of all together.
+    pub members: Vec<Fit>,
 }
 
 impl Fit {
+    /// Several fits as one; the first is the best, `records` are theirs.
+    pub(crate) fn ensemble(mut members: Vec<Fit>, records: &[&Record]) -> Self {
+        let mut fit = members[0].clone();
+        members.sort_by_key(|m| m.seed);
+        let stepper = Stepper::new(&fit.model, &fit.model.system, fit.dt);
+        let together = records.iter().enumerate().map(|(k, record)| {
+            let own: Vec<&Estimate> = members.iter().map(|m| &m.estimates[k]).collect();
+            Estimate::together(&stepper, record, &fit.theta, &own)
+        });
+        let estimates = together.collect();
+        fit.estimates = estimates;
+        fit.members = members;
+        fit
+    }
+
+    /// Predicts a record: an ensemble by all its members.
+    pub fn predict(&self, record: &Record, start: Start) -> Prediction {
+        let members: Vec<Predictor> = self.members.iter().map(Self::predictor).collect();
+        match members.is_empty() {
+            true => self.predictor().predict(record, start),
+            false => ensemble::predict(&members, record, start),
+        }
+    }
+
     /// What predictions of other records are made with.
     pub fn predictor(&self) -> Predictor<'_> {
         Predictor {
@@ -86,13 +119,44 @@ impl Estimate {
         let n = stepper.system().states();
         let exact = score::exact_trajectory(stepper, record, theta, noise, &smoothed);
         let free_run = score::free_run(stepper, record, theta, &exact[..n]);
+        let one_step = score::one_step(stepper, record, theta, &smoothed.states);
+        Self::scored(stepper, record, theta, (smoothed, one_step, free_run))
+    }
+
+    /// What the members of an ensemble say together: the median of each run.
+    fn together(stepper: &Stepper, record: &Record, theta: &[f64], members: &[&Self]) -> Self {
+        let bands = members.iter().map(|m| Band {
+            values: &m.smoothed.states,
+            deviations: &m.smoothed.deviations,
+        });
+        let (states, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
+        let smoothed = Smoothed {
+            states,
+            deviations,
+            cost: members[0].smoothed.cost,
+        };
+        let median = |of: fn(&Self) -> &[f64]| {
+            let runs: Vec<&[f64]> = members.iter().map(|m| of(m)).collect();
+            ensemble::median_run(&runs)
+        };
+        let (one_step, free_run) = (median(|m| &m.one_step), median(|m| &m.free_run));
+        Self::scored(stepper, record, theta, (smoothed, one_step, free_run))
+    }
+
+    fn scored(
+        stepper: &Stepper,
+        record: &Record,
+        theta: &[f64],
+        (smoothed, one_step, free_run): (Smoothed, Vec<f64>, Vec<f64>),
+    ) -> Self {
+        let n = stepper.system().states();
         let truth = record.truth.as_deref();
         Self {
-            one_step: score::one_step(stepper, record, theta, &smoothed.states),
             channels: score::channel_nrmse(stepper, record, theta, &free_run),
             states: (0..n)
                 .map(|i| score::nrmse(&free_run, truth?, i, n))
                 .collect(),
+            one_step,
             free_run,
             smoothed,
         }

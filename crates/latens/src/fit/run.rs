@@ -5,6 +5,7 @@
 //!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ, draws of δθ
 //!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
 //!     states.csv            the states over time (states_1.csv, … for several records)
+//!     ensemble/1, …         the members of an ensemble, each a run
 //! ```
 //!
 //! [`save`] writes the folder whole or not at all; [`load`] gives back θ, scaling, covariance
@@ -22,12 +23,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-pub use facts::{About, Constant, EpochFacts, Facts, POOR, RecordFacts};
+pub use facts::{About, Constant, EpochFacts, Facts, MemberFacts, POOR, RecordFacts};
 pub use folder::check;
 
 use super::Fit;
 use crate::Error;
-use crate::estimate::Predictor;
+use crate::estimate::{Prediction, Predictor, Start, ensemble};
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::record::{Record, write_csv_to};
@@ -36,6 +37,7 @@ const MODEL: &str = "model.toml";
 const WEIGHTS: &str = "weights.safetensors";
 const FACTS: &str = "fit.json";
 const STATES: &str = "states";
+const ENSEMBLE: &str = "ensemble";
 
 /// A record and the file that it came from.
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub struct Run {
     /// Draws of δθ, see [`crate::estimate::bands`]; none of the recursions' and of old runs.
     pub draws: Vec<Vec<f64>>,
     pub facts: Facts,
+    /// Of an ensemble, all of them.
+    pub members: Vec<Run>,
 }
 
 impl Run {
@@ -75,10 +79,67 @@ impl Run {
         }
     }
 
+    /// Predicts a record: an ensemble by all its members.
+    pub fn predict(&self, record: &Record, start: Start) -> Prediction {
+        let members: Vec<Predictor> = self.members.iter().map(Self::predictor).collect();
+        match members.is_empty() {
+            true => self.predictor().predict(record, start),
+            false => ensemble::predict(&members, record, start),
+        }
+    }
+
     /// What a file with this checksum served for in the fit; `test` where it played no part.
     pub fn role(&self, sha256: &str) -> &str {
         let own = self.facts.records.iter().find(|r| r.sha256 == sha256);
         own.map_or("test", |r| r.role.as_str())
+    }
+
+    /// Whether the run was fitted to this model and these records, in this order, of which the
+    /// first `trained` are learned from.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with what differs.
+    pub fn belongs_to(
+        &self,
+        model: &Model,
+        sources: &[Source],
+        trained: usize,
+    ) -> Result<(), Error> {
+        let fail = |message: String| Err(Error::Setting(message));
+        if sha256(model.text.as_bytes()) != self.facts.model_sha256 {
+            return fail(format!(
+                "the run was fitted to another model than this ({}): resume with the run's own model.toml, or fit anew",
+                self.facts.model_file
+            ));
+        }
+        // tests played no part
+        let before = self.facts.records.iter().filter(|r| r.role != "test");
+        let before: Vec<&RecordFacts> = before.collect();
+        if sources.len() != before.len() {
+            let (then, now) = (before.len(), sources.len());
+            return fail(format!(
+                "the run was fitted to {then} record(s), these are {now}: resume with the same, or fit anew"
+            ));
+        }
+        for (k, (source, before)) in sources.iter().zip(before).enumerate() {
+            let role = role(k, trained);
+            if source.sha256 != before.sha256 {
+                return fail(format!(
+                    "{} is not what the run was fitted to ({}; the checksums differ): resume with the same records in the same order, or fit anew",
+                    source.file, before.file
+                ));
+            }
+            if role != before.role || source.record.len() != before.samples {
+                return fail(format!(
+                    "{} was used with {} samples to {}, now it is {} samples to {role}: resume with the same, or fit anew",
+                    source.file,
+                    before.samples,
+                    before.role,
+                    source.record.len()
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -112,28 +173,44 @@ pub fn save(
     replace: bool,
 ) -> Result<(), Error> {
     folder::write(folder.as_ref(), replace, |inside| {
-        let put = |name: &str, bytes: &[u8]| {
-            let path = inside.join(name);
-            fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
-        };
-        put(MODEL, fit.model.text.as_bytes())?;
-        put(WEIGHTS, &weights::encode(fit, &inside.join(WEIGHTS))?)?;
-        let json = facts.to_json();
-        let json = json.map_err(|e| Error::io("write", &inside.join(FACTS), e.into()))?;
-        put(FACTS, &json)?;
-        for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
-            let table = states::table(&fit.model, source.record, estimate)?;
-            let name = match sources.len() {
-                1 => format!("{STATES}.csv"),
-                _ => format!("{STATES}_{}.csv", k + 1),
-            };
-            let mut text = Vec::new();
-            let path = inside.join(&name);
-            write_csv_to(&mut text, &table).map_err(|e| Error::io("write", &path, e))?;
-            put(&name, &text)?;
+        write(fit, sources, facts, inside)?;
+        for (member, about) in fit.members.iter().zip(&facts.ensemble) {
+            let inside = inside.join(&about.run);
+            fs::create_dir_all(&inside).map_err(|e| Error::io("write", &inside, e))?;
+            write(member, sources, &facts.of_member(member, sources), &inside)?;
         }
         Ok(())
     })
+}
+
+/// Writes the files of one run.
+fn write(fit: &Fit, sources: &[Source], facts: &Facts, inside: &Path) -> Result<(), Error> {
+    let put = |name: &str, bytes: &[u8]| {
+        let path = inside.join(name);
+        fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
+    };
+    put(MODEL, fit.model.text.as_bytes())?;
+    put(WEIGHTS, &weights::encode(fit, &inside.join(WEIGHTS))?)?;
+    let json = facts.to_json();
+    let json = json.map_err(|e| Error::io("write", &inside.join(FACTS), e.into()))?;
+    put(FACTS, &json)?;
+    for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
+        let table = states::table(&fit.model, source.record, estimate)?;
+        let name = match sources.len() {
+            1 => format!("{STATES}.csv"),
+            _ => format!("{STATES}_{}.csv", k + 1),
+        };
+        let mut text = Vec::new();
+        let path = inside.join(&name);
+        write_csv_to(&mut text, &table).map_err(|e| Error::io("write", &path, e))?;
+        put(&name, &text)?;
+    }
+    Ok(())
+}
+
+/// What the record at a place serves for.
+fn role(k: usize, trained: usize) -> &'static str {
+    if k < trained { "train" } else { "validate" }
 }
 
 /// Reads a run folder.
@@ -177,6 +254,8 @@ pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
     let weights_path = folder.join(WEIGHTS);
     let bytes = read(&weights_path)?;
     let precision = facts.settings.precision();
+    let members = facts.ensemble.iter().map(|m| load(folder.join(&m.run)));
+    let members = members.collect::<Result<_, _>>()?;
     match weights::decode(&bytes, &mut model, precision) {
         Ok(weights) => Ok(Run {
             model,
@@ -184,6 +263,7 @@ pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
             covariance: weights.covariance,
             draws: weights.draws,
             facts,
+            members,
         }),
         Err(message) => fail(&weights_path, message),
     }

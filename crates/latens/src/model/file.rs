@@ -2,6 +2,7 @@
 //!
 //! This layer knows keys and types; what names mean is resolved in [`super::resolve`].
 
+mod fit;
 mod reader;
 mod values;
 
@@ -10,6 +11,7 @@ use toml::de::DeTable;
 use super::diagnostic::{Diagnostic, Span};
 use super::expression::Expr;
 use super::network::Activation;
+use crate::solve::given::Given;
 use reader::Reader;
 
 /// A name or value with its place.
@@ -114,6 +116,14 @@ pub struct SimulationDef {
     pub held_out: Vec<HeldOutDef>,
 }
 
+/// `[fit]`: settings of a fit, and the names in them with their places.
+#[derive(Debug, Clone, Default)]
+pub struct FitDef {
+    pub given: Given,
+    pub states: Vec<Named<f64>>,
+    pub measurements: Vec<Named<f64>>,
+}
+
 /// A model file as written.
 #[derive(Debug, Clone)]
 pub struct ModelFile {
@@ -135,6 +145,7 @@ pub struct ModelFile {
     /// True derivatives of states and values of unknowns.
     pub truth: Vec<Named<Expr>>,
     pub simulation: SimulationDef,
+    pub fit: FitDef,
     /// Whether every section could be read. Where not, names may be missing through no fault of
     /// the equations that use them.
     pub complete: bool,
@@ -162,7 +173,7 @@ pub(super) fn find<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> 
 }
 
 /// Keys of each section; the JSON Schema holds the same (tested).
-pub const KEYS: [(&str, &[&str]); 11] = [
+pub const KEYS: [(&str, &[&str]); 12] = [
     (
         "",
         &[
@@ -179,6 +190,7 @@ pub const KEYS: [(&str, &[&str]); 11] = [
             "tables",
             "truth",
             "simulation",
+            "fit",
         ],
     ),
     ("time", &["unit", "step", "method", "substeps"]),
@@ -197,6 +209,36 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ),
     ("simulation.lqr", &["states", "inputs"]),
     ("simulation.held_out", &["start", "inputs"]),
+    (
+        "fit",
+        &[
+            "solver",
+            "printed_settings",
+            "epochs",
+            "seed",
+            "starts",
+            "ensemble",
+            "validate_tail",
+            "hidden_noise",
+            "measurement_noise",
+            "start_noise",
+            "process_variance",
+            "measurement_variance",
+            "start_variance",
+            "estimate_noise",
+            "parameter_variance",
+            "estimate_prior",
+            "scale_outputs",
+            "single_precision",
+            "streams",
+            "keep_best",
+            "known_noise",
+            "parameter_drift",
+            "anneal",
+            "parameter_noise",
+            "count_state_uncertainty",
+        ],
+    ),
 ];
 
 fn keys(section: &str) -> &'static [&'static str] {

@@ -23,6 +23,7 @@ pub use truth::{HeldOut, Truth};
 
 use crate::Error;
 use crate::record::Layout;
+use crate::solve::given::Given;
 use expression::{Expr, Kind};
 use file::ModelFile;
 use network::{Network, Scaling};
@@ -106,6 +107,8 @@ pub struct Model {
     pub system: System,
     /// The true equations and how to drive them, where the file has them.
     pub truth: Option<Truth>,
+    /// The settings of a fit that the file gives.
+    pub fit: Given,
 }
 
 impl Model {
@@ -215,6 +218,7 @@ impl Model {
                 .collect(),
             system,
             truth,
+            fit: file.fit.given.clone(),
         })
     }
 

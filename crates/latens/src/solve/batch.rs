@@ -7,8 +7,9 @@
 //! weights follows the evidence ([`super::evidence`]); with noise the evidence also says which
 //! stage to keep.
 
+use super::checkpoint::{Checkpoint, Next, Stage, Start};
 use super::damping::Damping;
-use super::newton::{Counter, Iterate, Limits, Newton};
+use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::prepare::Signals;
 use super::recursion::Learned;
 use super::settings::{Level, Settings};
@@ -54,30 +55,45 @@ const NOISE_FREE_END: Limits = Limits {
     ..ON_THE_WAY
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
-const EXACT: f64 = 1e-3;
+pub const EXACT: f64 = 1e-3;
 /// A noise-free fit is lost when a stage makes its free run this much worse.
 const LOST: f64 = 30.0;
 
 /// The best stage so far.
 struct Best {
-    merit: f64,
+    at: Stage,
     iterate: Iterate,
-    noise: Noise,
-    prior: Vec<f64>,
-    determined: f64,
 }
 
-/// Learns by whole-record Newton, from what the known physics says alone.
+/// What the stages came to.
+struct Tightened {
+    best: Best,
+    reports: Vec<EpochReport>,
+    damping: Damping,
+    /// By the observer.
+    stopped: bool,
+}
+
+/// Learns by whole-record Newton, from what the known physics says alone, or from where an earlier
+/// fit was.
 pub(super) fn run(
     problem: &Problem,
     settings: &Settings,
     (smoothed, signals): (Vec<Smoothed>, Option<&Signals>),
-    theta: Vec<f64>,
+    start: Start,
     observer: &mut dyn Observer,
 ) -> Result<Learned, Error> {
-    let (best, reports, mut damping) =
-        tighten(problem, settings, (&smoothed, signals), theta, observer)?;
-    let (mut iterate, mut noise, prior) = (best.iterate, best.noise, best.prior);
+    let before = (smoothed.as_slice(), signals);
+    let Tightened {
+        best: Best {
+            mut at,
+            mut iterate,
+        },
+        reports,
+        mut damping,
+        mut stopped,
+    } = tighten(problem, settings, before, start, observer)?;
+    let mut noise = stage_noise(problem, settings, at.tightness);
     let unknown = |c: usize| {
         settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
     };
@@ -91,21 +107,26 @@ pub(super) fn run(
         false => &NOISE_FREE_END,
     };
     for round in 0..=usize::from(again) {
-        let newton = Newton::new(problem, &prior, &noise);
+        if stopped {
+            break;
+        }
+        let newton = Newton::new(problem, &at.prior, &noise);
         let mut counter = Counter {
             stage: reports.len(),
             stages: reports.len() + 1,
             observer,
         };
-        newton.minimise(&mut iterate, &mut damping, limits, &mut counter)?;
+        let end = newton.minimise(&mut iterate, &mut damping, limits, &mut counter)?;
+        stopped = matches!(end, End::Stopped(_));
+        at.damping = damping.clone();
         if again && round == 0 {
-            let found = newton.noise_found(&iterate, best.determined);
+            let found = newton.noise_found(&iterate, at.determined);
             for &c in &unknown {
                 noise.measurement[c] = found[c].max(problem.resolution(c));
             }
         }
     }
-    let newton = Newton::new(problem, &prior, &noise);
+    let newton = Newton::new(problem, &at.prior, &noise);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
     let (posterior, found, consistency) = newton.evidence(&iterate, 1);
     // misfits that hang together, as a network's that cannot be better, are no independent news;
@@ -118,7 +139,7 @@ pub(super) fn run(
     let draws = posterior.draws(bands::DRAWS);
     // all variances times a factor leave the gains and multiply the states' own covariance
     let wider = noise.times(repetition);
-    let newton = Newton::new(problem, &prior, &wider);
+    let newton = Newton::new(problem, &at.prior, &wider);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
         let smoother = newton.smoother(&iterate.theta, i);
@@ -140,6 +161,8 @@ pub(super) fn run(
         theta: iterate.theta,
         draws,
         evidence: Some(found),
+        checkpoint: Checkpoint::Stage(at),
+        stopped,
     })
 }
 
@@ -148,27 +171,44 @@ pub(super) fn run(
 fn tighten(
     problem: &Problem,
     settings: &Settings,
-    (smoothed, signals): (&[Smoothed], Option<&Signals>),
-    theta: Vec<f64>,
+    before: (&[Smoothed], Option<&Signals>),
+    start: Start,
     observer: &mut dyn Observer,
-) -> Result<(Best, Vec<EpochReport>, Damping), Error> {
-    let mut prior = vec![settings.parameter_variance; theta.len()];
-    let first = stage_noise(problem, settings, 0.0);
-    let mut iterate = Newton::new(problem, &prior, &first).start(signals, smoothed, theta);
-    let (mut reports, mut damping) = (Vec::new(), Damping::default());
-    let mut best: Option<Best> = None;
-    let (mut tightness, mut worse) = (0.0, 0);
-    for stage in 0..settings.epochs {
+) -> Result<Tightened, Error> {
+    let (mut iterate, mut best, mut reports) = begin(problem, settings, before, start);
+    let first = best.as_ref().map_or_else(
+        || Stage {
+            stages: 0,
+            next: Next::Stage,
+            tightness: 0.0,
+            merit: None,
+            determined: 0.0,
+            prior: vec![settings.parameter_variance; iterate.theta.len()],
+            damping: Damping::default(),
+        },
+        |best: &Best| best.at.clone(),
+    );
+    let (mut prior, mut damping) = (first.prior, first.damping);
+    let (mut tightness, mut worse) = (first.tightness, 0);
+    let mut stopped = false;
+    let stages = match first.next {
+        Next::Refinement => 0..0,
+        _ => first.stages..settings.epochs,
+    };
+    for stage in stages {
         let mut counter = Counter {
             stage,
             stages: settings.epochs,
             observer,
         };
-        let start = (iterate.clone(), damping.clone());
+        let rest = stage == first.stages && first.next == Next::RestOfStage;
+        let mut end = End::Hopeless;
+        let before = (iterate.clone(), damping.clone());
         for decades in DECADES {
-            (iterate, damping) = start.clone();
+            (iterate, damping) = before.clone();
+            let fresh = stage > 0 && !rest;
             let limits = Limits {
-                hopeless: match stage > 0 && decades == DECADES[0] {
+                hopeless: match fresh && decades == DECADES[0] {
                     true => JUMP * iterate.cost.total(),
                     false => f64::INFINITY,
                 },
@@ -178,62 +218,136 @@ fn tighten(
                     ON_THE_WAY
                 }
             };
-            let tighter = if stage > 0 { tightness + decades } else { 0.0 };
+            let tighter = if fresh {
+                tightness + decades
+            } else {
+                tightness
+            };
             let noise = stage_noise(problem, settings, tighter);
             let newton = Newton::new(problem, &prior, &noise);
-            if newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)? {
+            end = newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)?;
+            if end != End::Hopeless {
                 tightness = tighter;
                 break;
             }
         }
+        stopped = matches!(end, End::Stopped(_));
+        // a stage that has not begun is none, and the first is no result before it is done
+        if end == End::Stopped(0) || (stopped && best.is_none()) {
+            break;
+        }
         let noise = stage_noise(problem, settings, tightness);
         let newton = Newton::new(problem, &prior, &noise);
         let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
+        let free_run = free_run_error(problem, &iterate.theta, &iterate.states);
+        // noise-free, the evidence says little: R_y is a resolution then, not a noise
+        let merit = match problem.validation_error(&iterate.theta, &noise) {
+            Some(error) => -error,
+            None if problem.noisy() => found.log,
+            None => -free_run,
+        };
+        let merit = (!merit.is_nan()).then_some(merit);
+        let known = best.as_ref().map_or(f64::NEG_INFINITY, |b| b.at.merit());
+        if settings.estimate_prior && !stopped {
+            prior = posterior.next_prior(problem.model, &iterate.theta);
+        }
+        let at = Stage {
+            stages: stage + usize::from(!stopped),
+            next: match stopped {
+                true => Next::RestOfStage,
+                false => Next::Stage,
+            },
+            tightness,
+            merit,
+            determined: found.determined,
+            prior: prior.clone(),
+            damping: damping.clone(),
+        };
+        let merit = at.merit();
+        if merit >= known {
+            best = Some(Best {
+                at,
+                iterate: iterate.clone(),
+            });
+        }
+        if stopped {
+            break;
+        }
         let report = EpochReport {
             epoch: stage + 1,
             cost: iterate.cost,
             consistency,
             evidence: Some(found.log),
-            free_run: free_run_error(problem, &iterate.theta, &iterate.states),
+            free_run,
         };
-        let go_on = observer.epoch(&report);
-        // noise-free, the evidence says little: R_y is a resolution then, not a noise
-        let merit = match problem.validation_error(&iterate.theta, &noise) {
-            Some(error) => -error,
-            None if problem.noisy() => found.log,
-            None => -report.free_run,
-        };
+        stopped = !observer.epoch(&report);
         reports.push(report);
-        let merit = if merit.is_nan() {
-            f64::NEG_INFINITY
-        } else {
-            merit
-        };
-        let before = best.as_ref().map_or(f64::NEG_INFINITY, |b| b.merit);
-        if settings.estimate_prior {
-            prior = posterior.next_prior(problem.model, &iterate.theta);
-        }
-        if merit >= before {
-            best = Some(Best {
-                merit,
-                iterate: iterate.clone(),
-                noise,
-                prior: prior.clone(),
-                determined: found.determined,
-            });
-        }
         let exact = stage > 1 && iterate.cost.physics < EXACT * iterate.cost.data;
-        worse = if merit < before { worse + 1 } else { 0 };
+        worse = if merit < known { worse + 1 } else { 0 };
         let over = match problem.noisy() {
             true => worse == WORSE,
-            false => merit < LOST * before,
+            false => merit < LOST * known,
         };
         let fixed = matches!(settings.hidden, Level::Variance(_));
-        if !go_on || exact || over || fixed {
+        if let Some(best) = &mut best
+            && (exact || over || fixed)
+        {
+            best.at.next = Next::Refinement;
+            break;
+        }
+        if stopped {
             break;
         }
     }
-    Ok((best.expect("there is a first stage"), reports, damping))
+    Ok(Tightened {
+        best: best.ok_or(Error::Stopped)?,
+        reports,
+        damping,
+        stopped,
+    })
+}
+
+/// Where the stages begin: at random weights, or at what an earlier fit has kept.
+fn begin(
+    problem: &Problem,
+    settings: &Settings,
+    (smoothed, signals): (&[Smoothed], Option<&Signals>),
+    start: Start,
+) -> (Iterate, Option<Best>, Vec<EpochReport>) {
+    let noise = stage_noise(problem, settings, 0.0);
+    match start {
+        Start::At(theta) => {
+            let prior = vec![settings.parameter_variance; theta.len()];
+            let newton = Newton::new(problem, &prior, &noise);
+            (newton.start(signals, smoothed, theta), None, vec![])
+        }
+        Start::From(resumed) => {
+            let Checkpoint::Stage(at) = resumed.checkpoint else {
+                unreachable!("a fit is resumed by its own solver");
+            };
+            let theta = resumed.theta.to_vec();
+            let mut newton = Newton::new(problem, &at.prior, &noise);
+            let mut states = newton.starts(&theta, smoothed);
+            // the way the stages went: straight to tight physics, a trajectory may be lost
+            let mut tightness: f64 = 0.0;
+            while tightness < at.tightness {
+                tightness = (tightness + DECADES[0]).min(at.tightness);
+                let noise = stage_noise(problem, settings, tightness);
+                newton = Newton::new(problem, &at.prior, &noise);
+                states = newton.smoothed(&theta, states);
+            }
+            let iterate = Iterate {
+                cost: newton.cost(&theta, &states),
+                theta,
+                states,
+            };
+            let best = Best {
+                at: at.clone(),
+                iterate: iterate.clone(),
+            };
+            (iterate, Some(best), resumed.reports.clone())
+        }
+    }
 }
 
 /// The noise after some decades.

@@ -5,6 +5,8 @@
 //! the very directions that the data know best; on yeast it ends at nine times the cost.) λ
 //! follows the gain ratio as in Nielsen, *Damping parameter in Marquardt's method* (1999).
 
+use serde::{Deserialize, Serialize};
+
 use crate::linalg::normal::{Factor, NormalEquations};
 
 /// λ is given up on above this.
@@ -12,8 +14,8 @@ const LIMIT: f64 = 1e10;
 const SMALLEST: f64 = 1e-14;
 
 /// λ and how it grows while steps fail.
-#[derive(Debug, Clone)]
-pub(super) struct Damping {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Damping {
     value: f64,
     growth: f64,
 }

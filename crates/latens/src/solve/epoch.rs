@@ -37,6 +37,8 @@ pub struct Epoch<'e> {
     /// Sum and number of ν²/s: their ratio is near 1 where the noise is what it is said to be.
     pub consistency: (f64, usize),
     pub observer: &'e mut dyn Observer,
+    /// Whether the observer wants this epoch to be the last.
+    pub stop: bool,
 }
 
 /// A state this many scales away from any start is lost.
@@ -58,8 +60,8 @@ impl Epoch<'_> {
         }
     }
 
-    /// Checks θ at a tick of a segment and reports progress (done, of); stops where the observer
-    /// says so.
+    /// Checks θ at a tick of a segment and reports progress (done, of). An epoch that the observer
+    /// wants to stop is gone through with: half of one has seen half of the record.
     pub fn tick(
         &mut self,
         tick: usize,
@@ -76,9 +78,7 @@ impl Epoch<'_> {
                 step: done,
                 steps: of,
             };
-            if !self.observer.progress(&progress) {
-                return Err(Error::Stopped);
-            }
+            self.stop |= !self.observer.progress(&progress);
         }
         Ok(())
     }

@@ -9,9 +9,11 @@
 
 pub mod alternating;
 mod batch;
-mod damping;
+pub mod checkpoint;
+pub mod damping;
 pub mod epoch;
 pub mod evidence;
+pub mod given;
 pub mod joint;
 mod newton;
 mod prepare;
@@ -22,20 +24,25 @@ pub mod starts;
 
 use serde::{Deserialize, Serialize};
 
+pub use given::Given;
 pub use settings::{Level, Settings, Solver};
 
 use crate::Error;
 use crate::check::{Check, Walked};
 use crate::estimate::{Smoothed, Smoother, region};
 use crate::fit::nominal::Nominal;
+use crate::fit::run::Run;
 use crate::fit::{Estimate, Fit};
 use crate::model::Model;
 use crate::objective::{Cost, Noise};
 use crate::record::Record;
 use crate::score;
 use crate::step::Stepper;
+pub use batch::EXACT;
+use checkpoint::{Checkpoint, Next, Resumed};
 pub use prepare::initial_theta;
 use prepare::{Signals, Walk, prepare, starting_at};
+use recursion::Learned;
 pub use starts::Attempt;
 
 /// How far a fit has come.
@@ -62,8 +69,8 @@ pub struct EpochReport {
     pub free_run: f64,
 }
 
-/// Watches a fit. `false` stops it: at once from `progress`, with [`Error::Stopped`]; with what was
-/// learned so far from `epoch`.
+/// Watches a fit. `false` stops it, after the Newton step or the epoch that it is in; it then gives
+/// what it has so far, marked as stopped, or [`Error::Stopped`] where that is nothing.
 pub trait Observer: Send {
     /// The records have been looked at; nothing is learned yet.
     fn checked(&mut self, _check: &Check) {}
@@ -224,6 +231,45 @@ pub fn fit_validated(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
+    learn(model, data, settings, &[], observer)
+}
+
+/// Goes on with a fit that was stopped, or does more passes, from what a run has kept.
+///
+/// The records must be those of the run; see [`Run::belongs_to`].
+pub fn resume(
+    run: &Run,
+    data: Data,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let fail = |message: String| Err(Error::Setting(message));
+    let before = &run.facts.settings;
+    if settings.solver != before.solver {
+        let (own, asked) = (before.solver.name(), settings.solver.name());
+        return fail(format!(
+            "this run was learned by {own}, not by {asked}: resume it with that"
+        ));
+    }
+    let resumed = Resumed::of(run)?;
+    let passes = |r: &Resumed| match r.checkpoint {
+        Checkpoint::Stage(s) if s.next == Next::Refinement => true,
+        at => at.passes() >= settings.epochs,
+    };
+    let more = settings.ensemble > before.ensemble;
+    if !run.facts.stopped && !more && resumed.iter().all(passes) {
+        return fail("this run is finished: there is nothing to go on with, unless with more --epochs, where it used up all of them, or a larger --ensemble".into());
+    }
+    learn(&run.model, data, settings, &resumed, observer)
+}
+
+fn learn(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    resumed: &[Resumed],
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
     settings.check(model)?;
     let dt = usable(model, data.train, data.validate)?;
     let mut model = model.clone();
@@ -247,16 +293,44 @@ pub fn fit_validated(
         nominal: &nominal,
         noise: &noise,
     };
-    let (learned, attempts) = starts::run(&problem, settings, (first, signals), observer)?;
+    let kept = starts::run(&problem, settings, (first, signals), resumed, observer)?;
+    let each = kept.learned.into_iter();
+    let mut fits: Vec<Fit> = each
+        .map(|own| fitted(&problem, data, settings, own))
+        .collect();
+    for fit in &mut fits {
+        let own = kept.attempts.iter().filter(|a| a.seed == fit.seed);
+        fit.attempts = own.cloned().collect();
+    }
+    let mut fit = match fits.len() {
+        1 => fits.remove(0),
+        _ => {
+            let all: Vec<&Record> = data.train.iter().chain(data.validate).collect();
+            Fit::ensemble(fits, &all)
+        }
+    };
+    fit.attempts = kept.attempts;
+    fit.stopped = kept.stopped;
+    Ok(fit)
+}
+
+/// What was learned, with what it says about each record.
+fn fitted(
+    problem: &Problem,
+    data: Data,
+    settings: &Settings,
+    (seed, learned): (u64, Learned),
+) -> Fit {
+    let (model, stepper) = (problem.model, problem.stepper);
     let regions = region::visited(&model.system, data.train, &learned.smoothed);
     let open = problem.open_start(&learned.noise);
     let trained = data.train.iter().zip(learned.smoothed);
     let validated = data.validate.iter();
     let validated = validated.map(|record| {
         let smoothed = problem.smoothed_with(&learned.theta, &learned.noise, record);
-        let noise = starting_at(&stepper, record, &open.times(learned.repetition));
+        let noise = starting_at(stepper, record, &open.times(learned.repetition));
         let smoother = Smoother {
-            stepper: &stepper,
+            stepper,
             record,
             theta: &learned.theta,
             noise: &noise,
@@ -266,29 +340,31 @@ pub fn fit_validated(
     let estimates = trained
         .chain(validated)
         .map(|(record, smoothed)| {
-            let noise = starting_at(&stepper, record, &open);
-            Estimate::new(&stepper, record, &learned.theta, &noise, smoothed)
+            let noise = starting_at(stepper, record, &open);
+            Estimate::new(stepper, record, &learned.theta, &noise, smoothed)
         })
         .collect();
-    let seed = attempts[attempts.iter().position(|a| a.kept).unwrap_or(0)].seed;
-    Ok(Fit {
+    Fit {
         theta: learned.theta,
         covariance: learned.covariance,
         settings: settings.clone(),
         seed,
-        attempts,
+        attempts: vec![],
         reports: learned.reports,
         estimates,
         trained: data.train.len(),
-        dt,
+        dt: stepper.dt(),
         noise: learned.noise,
         evidence: learned.evidence,
         draws: learned.draws,
         repetition: learned.repetition,
         regions,
-        nominal,
-        model,
-    })
+        nominal: problem.nominal.clone(),
+        model: model.clone(),
+        checkpoint: learned.checkpoint,
+        stopped: learned.stopped,
+        members: vec![],
+    }
 }
 
 /// The sample time of records that a fit can use.

@@ -64,6 +64,15 @@ pub(super) struct Limits {
     pub hopeless: f64,
 }
 
+/// How a stage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Hopeless,
+    /// By the observer, after so many steps.
+    Stopped(usize),
+}
+
 /// Where a stage is, for the observer.
 pub(super) struct Counter<'o> {
     pub stage: usize,
@@ -144,7 +153,7 @@ impl<'a> Newton<'a> {
 
     /// Where each record's states start: on what the known physics says alone, or on what the
     /// filter says with the networks as they are, whichever the objective likes better.
-    fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Vec<f64>> {
+    pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Vec<f64>> {
         let one = |i: usize| {
             let smoother = self.smoother(theta, i);
             let starts = [smoothed[i].states.clone(), smoother.filtered()];
@@ -159,14 +168,20 @@ impl<'a> Newton<'a> {
         (0..smoothed.len()).into_par_iter().map(one).collect()
     }
 
-    /// Newton steps until the objective hardly falls any more; `false` where it is hopeless.
+    /// Each record's states brought to their minimum for θ.
+    pub fn smoothed(&self, theta: &[f64], states: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+        let one = |(i, states)| self.smoother(theta, i).minimise(states, SMOOTHING).0;
+        states.into_par_iter().enumerate().map(one).collect()
+    }
+
+    /// Newton steps until the objective hardly falls any more.
     pub fn minimise(
         &self,
         iterate: &mut Iterate,
         damping: &mut Damping,
         limits: &Limits,
         counter: &mut Counter,
-    ) -> Result<bool, Error> {
+    ) -> Result<End, Error> {
         iterate.cost = self.cost(&iterate.theta, &iterate.states);
         if !iterate.cost.total().is_finite() {
             return Err(self.lost(iterate, counter.stage));
@@ -180,7 +195,7 @@ impl<'a> Newton<'a> {
                 steps: limits.iterations,
             };
             if !counter.observer.progress(&progress) {
-                return Err(Error::Stopped);
+                return Ok(End::Stopped(iteration));
             }
             let (equations, passes) = self.eliminate(iterate, self.thinning());
             if !equations.is_finite() {
@@ -189,7 +204,7 @@ impl<'a> Newton<'a> {
             let before = iterate.cost.total();
             let stepped = self.step(iterate, &equations, &passes, damping);
             if iteration == 0 && iterate.cost.total() > limits.hopeless {
-                return Ok(false);
+                return Ok(End::Hopeless);
             }
             if !stepped {
                 break;
@@ -201,7 +216,7 @@ impl<'a> Newton<'a> {
                 break;
             }
         }
-        Ok(true)
+        Ok(End::Done)
     }
 
     /// How far rows of A may be thinned on the way: some ten for each parameter are left. The

@@ -1,9 +1,10 @@
 //! Epochs of a recursion: where each pass starts, what it leaves, which one is kept.
 
 use super::alternating::{self, Form};
+use super::checkpoint::{Checkpoint, Start};
 use super::epoch::{Epoch, Segment};
 use super::evidence::Evidence;
-use super::prepare::starting_at;
+use super::prepare::{initial_theta, starting_at};
 use super::settings::{Level, Settings, Solver};
 use super::{EpochReport, Observer, Problem, joint, measured_error, smooth_all};
 use crate::Error;
@@ -32,6 +33,17 @@ pub(super) struct Learned {
     pub free_run: f64,
     /// Where the solver computes it.
     pub evidence: Option<Evidence>,
+    pub checkpoint: Checkpoint,
+    /// Whether the observer ended it before its time.
+    pub stopped: bool,
+}
+
+/// An epoch that may be kept.
+struct Kept {
+    free_run: f64,
+    theta: Vec<f64>,
+    covariance: PackedCovariance,
+    number: usize,
 }
 
 /// Passes a recursion over the records, epoch after epoch.
@@ -39,17 +51,37 @@ pub(super) fn run(
     problem: &Problem,
     settings: &Settings,
     mut smoothed: Vec<Smoothed>,
-    mut theta: Vec<f64>,
+    start: Start,
     observer: &mut dyn Observer,
 ) -> Result<Learned, Error> {
     let (records, noise) = (problem.records, problem.noise);
     let (variance, precision) = (settings.parameter_variance, settings.precision());
-    let mut covariance = PackedCovariance::scaled_identity(theta.len(), variance, precision);
-    let prior = theta.clone();
-    let mut drift = settings.parameter_drift;
-    let mut reports = Vec::new();
-    let mut best: Option<(f64, Vec<f64>, PackedCovariance)> = None;
-    for number in 1..=settings.epochs {
+    let (prior, mut theta, mut covariance, mut reports) = match start {
+        Start::At(theta) => {
+            let size = theta.len();
+            let covariance = PackedCovariance::scaled_identity(size, variance, precision);
+            (theta.clone(), theta, covariance, vec![])
+        }
+        Start::From(r) => {
+            let prior = initial_theta(problem.model, r.seed);
+            (
+                prior,
+                r.theta.to_vec(),
+                r.covariance.clone(),
+                r.reports.clone(),
+            )
+        }
+    };
+    let done = reports.len();
+    let mut drift = settings.parameter_drift * settings.anneal.powi(done as i32);
+    let mut best = reports.last().map(|report: &EpochReport| Kept {
+        free_run: report.free_run,
+        theta: theta.clone(),
+        covariance: covariance.clone(),
+        number: done,
+    });
+    let mut stopped = false;
+    for number in done + 1..=settings.epochs {
         if number > 1 {
             smoothed = smooth_all(problem, &theta, noise, smoothed);
         }
@@ -68,6 +100,7 @@ pub(super) fn run(
             cost: start_cost(problem, &theta_before, &smoothed),
             consistency: (0.0, 0),
             observer,
+            stop: false,
         };
         match settings.solver {
             Solver::Alternating => alternating::sweep(&mut epoch, &segments, Form::Corrected)?,
@@ -81,7 +114,7 @@ pub(super) fn run(
             .zip(&prior)
             .map(|(a, b)| (a - b) * (a - b));
         epoch.cost.prior = 0.5 * moved.sum::<f64>() / variance;
-        let (cost, consistency) = (epoch.cost, epoch.consistency);
+        let (cost, consistency, stop) = (epoch.cost, epoch.consistency, epoch.stop);
         theta = epoch.theta;
         covariance = epoch.covariance;
         drift *= settings.anneal;
@@ -98,22 +131,25 @@ pub(super) fn run(
             evidence: None,
             free_run,
         };
-        if settings.keep_best
-            && best
-                .as_ref()
-                .is_none_or(|(error, ..)| free_run <= *error || error.is_nan())
-        {
-            best = Some((free_run, theta.clone(), covariance.clone()));
+        let better = |b: &Kept| free_run <= b.free_run || b.free_run.is_nan();
+        if !settings.keep_best || best.as_ref().is_none_or(better) {
+            best = Some(Kept {
+                free_run,
+                theta: theta.clone(),
+                covariance: covariance.clone(),
+                number,
+            });
         }
-        let go_on = observer.epoch(&report);
+        let go_on = observer.epoch(&report) && !stop;
         reports.push(report);
         if !go_on {
+            stopped = number < settings.epochs;
             break;
         }
     }
-    if let Some((_, best_theta, best_covariance)) = best {
-        theta = best_theta;
-        covariance = best_covariance;
+    let mut kept = done;
+    if let Some(best) = best {
+        (theta, covariance, kept) = (best.theta, best.covariance, best.number);
     }
     let smoothed = smooth_all(problem, &theta, noise, smoothed);
     Ok(Learned {
@@ -128,6 +164,8 @@ pub(super) fn run(
         // every epoch counts the data once more
         draws: vec![],
         evidence: None,
+        checkpoint: Checkpoint::Epoch(kept),
+        stopped,
     })
 }
 

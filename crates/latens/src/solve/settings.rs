@@ -59,6 +59,10 @@ pub enum Level {
     Relative(f64),
 }
 
+fn one() -> usize {
+    1
+}
+
 /// Settings of a fit. All of them end up in `fit.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -70,6 +74,9 @@ pub struct Settings {
     /// Starts from so many seeds, from `seed` on; the best is kept. With 1, batch tries the next
     /// seed where one fails.
     pub starts: usize,
+    /// Fits from so many seeds, from `seed` on, all kept: the members of an ensemble.
+    #[serde(default = "one")]
+    pub ensemble: usize,
     /// Segments of the record that update one θ together.
     pub streams: usize,
     /// Q_x of known rows; relative to scale·√(Δt/τ), τ the time in which the data move by their scale.
@@ -121,6 +128,7 @@ impl Settings {
                 epochs: 10,
                 seed: 1,
                 starts: 1,
+                ensemble: 1,
                 streams: 1,
                 known: Level::Relative(1e-4),
                 hidden: Level::Relative(0.1),
@@ -198,8 +206,13 @@ impl Settings {
     /// Rejects what makes no sense for a model.
     pub fn check(&self, model: &Model) -> Result<(), Error> {
         let fail = |message: String| Err(Error::Setting(message));
-        if self.epochs == 0 || self.streams == 0 || self.starts == 0 {
-            return fail("epochs, starts and streams must be at least 1".into());
+        if [self.epochs, self.streams, self.starts, self.ensemble].contains(&0) {
+            return fail("epochs, starts, ensemble and streams must be at least 1".into());
+        }
+        if self.starts > 1 && self.ensemble > 1 {
+            return fail(
+                "an ensemble keeps all its starts; give --starts or --ensemble, not both".into(),
+            );
         }
         if matches!(self.solver, Solver::Joint | Solver::Batch) && self.streams > 1 {
             return fail(format!(

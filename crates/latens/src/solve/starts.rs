@@ -1,4 +1,4 @@
-//! Several starts: the next seed where one fails, or many at once and the best kept.
+//! Several starts: the next seed where one fails, or many at once, and the best or all of them kept.
 //!
 //! A start has failed where the solver diverged, where its innovations are far larger than it
 //! says, or where its free run predicts what was measured worse than a constant. Which of several
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::{Resumed, Start};
 use super::prepare::{Signals, initial_theta};
 use super::recursion::{self, Learned};
 use super::settings::{Settings, Solver};
@@ -44,32 +45,53 @@ fn null_is_infinite<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D:
 /// What the known physics says before any start.
 pub(super) type Before = (Vec<Smoothed>, Option<Signals>);
 
-/// Runs the starts that the settings ask for; what was learned by the best of them.
+/// What the starts came to.
+pub(super) struct Kept {
+    /// Each with its seed: the best first, and behind it, in an ensemble, the others.
+    pub learned: Vec<(u64, Learned)>,
+    pub attempts: Vec<Attempt>,
+    /// Whether the observer ended one before its time.
+    pub stopped: bool,
+}
+
+/// Runs the starts that the settings ask for, those of an earlier fit from where they were; the
+/// best of them, or in an ensemble all that did not fail.
+///
+/// A fit that kept one of several starts goes on with that one alone.
 pub(super) fn run(
     problem: &Problem,
     settings: &Settings,
     before: Before,
+    resumed: &[Resumed],
     observer: &mut dyn Observer,
-) -> Result<(Learned, Vec<Attempt>), Error> {
+) -> Result<Kept, Error> {
     let mut outcomes = Vec::new();
-    if settings.starts > 1 {
+    let from = |seed: u64| match resumed.iter().find(|r| r.seed == seed) {
+        Some(resumed) => Start::From(resumed),
+        None => Start::At(initial_theta(problem.model, seed)),
+    };
+    let several = match resumed.is_empty() {
+        true => settings.starts.max(settings.ensemble),
+        false => settings.ensemble,
+    };
+    if several > 1 {
         let together = Mutex::new((0, observer));
-        let seeds: Vec<u64> = (0..settings.starts as u64)
-            .map(|k| settings.seed.wrapping_add(k))
-            .collect();
+        let seeds = (0..several as u64).map(|k| settings.seed.wrapping_add(k));
+        let seeds: Vec<u64> = seeds.collect();
         let one = |&seed: &u64| {
             let mut shared = Shared {
-                starts: settings.starts,
+                starts: several,
                 inner: &together,
             };
             let asked = Progress {
                 epoch: 1,
-                epochs: settings.starts,
+                epochs: several,
                 step: 0,
                 steps: 1,
             };
             let outcome = if shared.progress(&asked) {
-                start(problem, settings, &before, seed, &mut shared)
+                let from = (seed, from(seed));
+                start(problem, settings, &before, from, &mut shared)
             } else {
                 Err(Error::Stopped)
             };
@@ -78,9 +100,12 @@ pub(super) fn run(
         };
         outcomes = seeds.par_iter().map(one).collect();
     } else {
-        for seed in (0..TRIES).map(|k| settings.seed.wrapping_add(k)) {
-            let outcome = start(problem, settings, &before, seed, observer);
-            let done = matches!(&outcome, Ok((_, attempt)) if attempt.failure.is_none());
+        let first = resumed.first().map_or(settings.seed, |r| r.seed);
+        let tried = first.wrapping_sub(settings.seed);
+        let tries = tried..TRIES.max(tried.saturating_add(1));
+        for seed in tries.map(|k| settings.seed.wrapping_add(k)) {
+            let outcome = start(problem, settings, &before, (seed, from(seed)), observer);
+            let done = matches!(&outcome, Ok((l, a)) if l.stopped || a.failure.is_none());
             let stop = matches!(&outcome, Err(e) if !matches!(e, Error::Diverged(_)));
             outcomes.push((seed, outcome));
             // recursions are what they are: a seed of theirs is a measurement
@@ -89,7 +114,7 @@ pub(super) fn run(
             }
         }
     }
-    keep_best(outcomes)
+    keep(outcomes, settings.ensemble > 1)
 }
 
 type Outcome = Result<(Learned, Attempt), Error>;
@@ -98,16 +123,15 @@ fn start(
     problem: &Problem,
     settings: &Settings,
     (smoothed, signals): &Before,
-    seed: u64,
+    (seed, from): (u64, Start),
     observer: &mut dyn Observer,
 ) -> Outcome {
-    let theta = initial_theta(problem.model, seed);
     let learned = match settings.solver {
         Solver::Batch => {
             let before = (smoothed.clone(), signals.as_ref());
-            batch::run(problem, settings, before, theta, observer)?
+            batch::run(problem, settings, before, from, observer)?
         }
-        _ => recursion::run(problem, settings, smoothed.clone(), theta, observer)?,
+        _ => recursion::run(problem, settings, smoothed.clone(), from, observer)?,
     };
     let error = problem.validation_error(&learned.theta, &learned.noise);
     let error = error.unwrap_or(learned.free_run);
@@ -135,19 +159,16 @@ fn failure(learned: &Learned) -> Option<String> {
     lost.then(|| "its free run predicts the measurements no better than a constant".into())
 }
 
-fn keep_best(outcomes: Vec<(u64, Outcome)>) -> Result<(Learned, Vec<Attempt>), Error> {
-    let (mut attempts, mut best, mut first_error) = (vec![], None::<(Learned, usize)>, None);
+/// The best start; with `all`, every one that did not fail. One that was stopped before it had
+/// anything counts for nothing.
+fn keep(outcomes: Vec<(u64, Outcome)>, all: bool) -> Result<Kept, Error> {
+    let (mut attempts, mut learned): (Vec<Attempt>, Vec<(usize, Learned)>) = (vec![], vec![]);
+    let (mut first_error, mut stopped) = (None, false);
     for (seed, outcome) in outcomes {
         match outcome {
-            Ok((learned, attempt)) => {
-                let better = best.as_ref().is_none_or(|(_, k)| {
-                    let before: &Attempt = &attempts[*k];
-                    (attempt.failure.is_some(), attempt.error)
-                        < (before.failure.is_some(), before.error)
-                });
-                if better {
-                    best = Some((learned, attempts.len()));
-                }
+            Ok((own, attempt)) => {
+                stopped |= own.stopped;
+                learned.push((attempts.len(), own));
                 attempts.push(attempt);
             }
             Err(error @ Error::Diverged(_)) => {
@@ -159,17 +180,34 @@ fn keep_best(outcomes: Vec<(u64, Outcome)>) -> Result<(Learned, Vec<Attempt>), E
                 });
                 first_error.get_or_insert(error);
             }
+            Err(Error::Stopped) => stopped = true,
             Err(error) => return Err(error),
         }
     }
-    match (best, first_error) {
-        (Some((learned, k)), _) => {
-            attempts[k].kept = true;
-            Ok((learned, attempts))
-        }
-        (None, Some(error)) => Err(error),
-        (None, None) => unreachable!("there is at least one start"),
+    let rank = |k: usize| (attempts[k].failure.is_some(), attempts[k].error);
+    learned.sort_by(|(a, _), (b, _)| {
+        let ((a_failed, a_error), (b_failed, b_error)) = (rank(*a), rank(*b));
+        a_failed.cmp(&b_failed).then(a_error.total_cmp(&b_error))
+    });
+    let sound = learned
+        .iter()
+        .filter(|(k, _)| attempts[*k].failure.is_none());
+    learned.truncate(if all { sound.count().max(1) } else { 1 });
+    if learned.is_empty() {
+        return Err(match (stopped, first_error) {
+            (false, Some(error)) => error,
+            _ => Error::Stopped,
+        });
     }
+    let seeded = learned.into_iter().map(|(k, own)| {
+        attempts[k].kept = true;
+        (attempts[k].seed, own)
+    });
+    Ok(Kept {
+        learned: seeded.collect(),
+        attempts,
+        stopped,
+    })
 }
 
 /// One observer for several starts at once: it is asked whether to go on, and hears of the starts
@@ -201,6 +239,7 @@ mod tests {
     use crate::Divergence;
     use crate::linalg::{PackedCovariance, Precision};
     use crate::objective::Noise;
+    use crate::solve::checkpoint::Checkpoint;
 
     fn diverged(step: usize) -> Outcome {
         Err(Error::Diverged(Divergence {
@@ -233,6 +272,8 @@ mod tests {
             repetition: 1.0,
             draws: vec![],
             evidence: None,
+            checkpoint: Checkpoint::Epoch(1),
+            stopped: false,
         };
         let attempt = Attempt {
             seed: 0,
@@ -243,29 +284,69 @@ mod tests {
         Ok((learned, attempt))
     }
 
+    /// θ of what is kept and the seeds behind it, in the order of the starts.
+    fn kept(outcomes: Vec<Outcome>, all: bool) -> Result<(Vec<f64>, Vec<bool>, bool), Error> {
+        let kept = keep((7..).zip(outcomes).collect(), all)?;
+        let thetas = kept.learned.iter().map(|(_, l)| l.theta[0]).collect();
+        let marks = kept.attempts.iter().map(|a| a.kept).collect();
+        Ok((thetas, marks, kept.stopped))
+    }
+
     /// A start that did not fail goes before any that did, then the lower error decides; a
-    /// diverged one is only told of, and is the error where there is nothing else. A stop by the
-    /// user is not outvoted.
+    /// diverged one is only told of, and is the error where there is nothing else.
     #[test]
     fn the_best_start_is_kept() {
-        let best = |outcomes: Vec<Outcome>| {
-            let kept = keep_best((7..).zip(outcomes).collect());
-            kept.map(|(learned, attempts)| {
-                let kept: Vec<bool> = attempts.iter().map(|a| a.kept).collect();
-                (learned.theta[0], kept)
-            })
-        };
+        let best = |outcomes| kept(outcomes, false);
         let outcomes = vec![diverged(1), came_to(0.2, None), came_to(0.1, None)];
-        assert_eq!(best(outcomes).unwrap(), (0.1, vec![false, false, true]));
+        let expected = (vec![0.1], vec![false, false, true], false);
+        assert_eq!(best(outcomes).unwrap(), expected);
         let outcomes = vec![came_to(0.1, Some("inconsistent")), came_to(0.3, None)];
-        assert_eq!(best(outcomes).unwrap(), (0.3, vec![false, true]));
+        assert_eq!(
+            best(outcomes).unwrap(),
+            (vec![0.3], vec![false, true], false)
+        );
         let outcomes = vec![came_to(0.5, Some("lost")), came_to(0.4, Some("lost"))];
-        assert_eq!(best(outcomes).unwrap(), (0.4, vec![false, true]));
+        assert_eq!(
+            best(outcomes).unwrap(),
+            (vec![0.4], vec![false, true], false)
+        );
         match best(vec![diverged(3), diverged(1)]) {
             Err(Error::Diverged(first)) => assert_eq!(first.step, 3),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// An ensemble keeps what did not fail, the best first, or the least bad where all failed.
+    #[test]
+    fn an_ensemble_keeps_all_that_worked() {
+        let outcomes = vec![
+            came_to(0.2, None),
+            came_to(0.01, Some("lost")),
+            diverged(1),
+            came_to(0.1, None),
+        ];
+        let expected = (vec![0.1, 0.2], vec![true, false, false, true], false);
+        assert_eq!(kept(outcomes, true).unwrap(), expected);
+        let outcomes = vec![came_to(0.5, Some("lost")), came_to(0.4, Some("lost"))];
+        assert_eq!(
+            kept(outcomes, true).unwrap(),
+            (vec![0.4], vec![false, true], false)
+        );
+    }
+
+    /// Whoever stops gets what there is, marked so, and only with nothing at all an error.
+    #[test]
+    fn a_stop_keeps_what_there_is() {
         let outcomes = vec![came_to(0.1, None), Err(Error::Stopped)];
-        assert!(matches!(best(outcomes), Err(Error::Stopped)));
+        assert_eq!(
+            kept(outcomes, false).unwrap(),
+            (vec![0.1], vec![true], true)
+        );
+        for outcomes in [
+            vec![Err(Error::Stopped)],
+            vec![diverged(1), Err(Error::Stopped)],
+        ] {
+            assert!(matches!(kept(outcomes, false), Err(Error::Stopped)));
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Source, sha256};
+use super::{ENSEMBLE, Source, role, sha256};
 use crate::estimate::{Prediction, Predictor, Region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
@@ -16,6 +16,7 @@ use crate::model::{Model, Unknown};
 use crate::objective::{Cost, Noise};
 use crate::score;
 use crate::score::named::{Scores, channel_scores, finite, state_scores};
+use crate::solve::checkpoint::Checkpoint;
 use crate::solve::evidence::Evidence;
 use crate::solve::{Attempt, EpochReport, Settings, Solver};
 use crate::step::Stepper;
@@ -72,6 +73,25 @@ pub struct Facts {
     pub repetition: f64,
     pub nominal: Nominal,
     pub epochs: Vec<EpochFacts>,
+    /// Whether it was stopped before its time.
+    #[serde(default)]
+    pub stopped: bool,
+    /// What it can be resumed from.
+    #[serde(default)]
+    pub checkpoint: Option<Checkpoint>,
+    /// The members of an ensemble; the scores of `records` are then those of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ensemble: Vec<MemberFacts>,
+}
+
+/// One member of an ensemble: its run inside the folder, and its scores by record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MemberFacts {
+    pub seed: u64,
+    pub run: String,
+    /// nRMSE of the free run over each record, as in [`RecordFacts`].
+    pub nrmse: Vec<Scores>,
+    pub mean_nrmse: Vec<Option<f64>>,
 }
 
 /// One record and how well the fit predicts it.
@@ -180,6 +200,24 @@ impl From<&EpochReport> for EpochFacts {
     }
 }
 
+impl From<&EpochFacts> for EpochReport {
+    fn from(facts: &EpochFacts) -> Self {
+        Self {
+            epoch: facts.epoch,
+            cost: Cost {
+                physics: facts.physics,
+                data: facts.data,
+                drift: facts.drift,
+                start: facts.start,
+                prior: facts.prior,
+            },
+            consistency: facts.consistency,
+            evidence: facts.evidence,
+            free_run: facts.free_run,
+        }
+    }
+}
+
 impl Facts {
     /// Collects them; `sources` are the records of the fit, in its order.
     pub fn new(fit: &Fit, sources: &[Source], about: About) -> Self {
@@ -204,7 +242,7 @@ impl Facts {
             records: pairs
                 .enumerate()
                 .map(|(k, (source, estimate))| RecordFacts {
-                    role: if k < fit.trained { "train" } else { "validate" }.into(),
+                    role: role(k, fit.trained).into(),
                     ..record_facts(fit, &stepper, source, estimate)
                 })
                 .collect(),
@@ -214,7 +252,22 @@ impl Facts {
             repetition: fit.repetition,
             nominal: fit.nominal.clone(),
             epochs: fit.reports.iter().map(EpochFacts::from).collect(),
+            stopped: fit.stopped,
+            checkpoint: Some(fit.checkpoint.clone()),
+            ensemble: member_facts(fit, &stepper, sources),
         }
+    }
+
+    /// Those of a member of the ensemble that these are of.
+    pub(super) fn of_member(&self, member: &Fit, sources: &[Source]) -> Self {
+        let about = About {
+            model_file: self.model_file.clone(),
+            command: self.command.clone(),
+            seconds: self.seconds,
+            threads: self.threads,
+            warnings: vec![],
+        };
+        Self::new(member, sources, about)
     }
 
     pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
@@ -239,6 +292,23 @@ impl Facts {
         }
         serde_json::from_slice(bytes).map_err(damaged)
     }
+}
+
+/// The members with their scores.
+fn member_facts(fit: &Fit, stepper: &Stepper, sources: &[Source]) -> Vec<MemberFacts> {
+    let one = |(k, member): (usize, &Fit)| {
+        let pairs = sources.iter().zip(&member.estimates);
+        let each = pairs.map(|(source, estimate)| record_facts(member, stepper, source, estimate));
+        let scores = each.map(|record| (record.nrmse, record.mean_nrmse));
+        let (nrmse, mean_nrmse) = scores.unzip();
+        MemberFacts {
+            seed: member.seed,
+            run: format!("{ENSEMBLE}/{}", k + 1),
+            nrmse,
+            mean_nrmse,
+        }
+    };
+    fit.members.iter().enumerate().map(one).collect()
 }
 
 /// Values and standard deviations of the unknown constants.

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FACTS, MODEL, STATES, WEIGHTS};
+use super::{ENSEMBLE, FACTS, MODEL, STATES, WEIGHTS};
 use crate::Error;
 
 /// What stands where a run shall be written.
@@ -109,7 +109,7 @@ fn belongs(name: &str) -> bool {
     let states = name
         .strip_prefix(STATES)
         .and_then(|n| n.strip_suffix(".csv"));
-    [MODEL, FACTS, WEIGHTS, "report.html"].contains(&name)
+    [MODEL, FACTS, WEIGHTS, ENSEMBLE, "report.html"].contains(&name)
         || states.is_some_and(|n| {
             n.is_empty()
                 || n.strip_prefix('_')
@@ -171,8 +171,13 @@ impl Drop for Temporary {
 /// Brings the files to the disk, so that a power cut after the rename finds them complete.
 fn sync(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for file in entries.filter_map(|e| fs::File::open(e.path()).ok()) {
-        // some file systems refuse; the content is complete all the same
-        let _ = file.sync_all();
+    for path in entries.map(|e| e.path()) {
+        if path.is_dir() {
+            sync(&path);
+        }
+        if let Ok(file) = fs::File::open(&path) {
+            // some file systems refuse; the content is complete all the same
+            let _ = file.sync_all();
+        }
     }
 }

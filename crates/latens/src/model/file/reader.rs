@@ -60,6 +60,7 @@ impl<'t> Reader<'t> {
             tables: self.entries(root, "tables", Self::lookup_table),
             truth: self.named_expressions(root, "truth"),
             simulation: self.simulation(root),
+            fit: self.fit(root),
             complete: self.complete,
         }
     }

@@ -1,5 +1,7 @@
 //! The values that sections are made of: tables, lists, numbers, text and equations.
 
+use std::ops::RangeInclusive;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -189,7 +191,10 @@ impl Reader<'_> {
     }
 
     pub fn positive(&mut self, fields: Fields, key: &str) -> Option<f64> {
-        let value = fields.get(key)?;
+        self.above_zero(key, fields.get(key)?)
+    }
+
+    pub fn above_zero(&mut self, key: &str, value: Value) -> Option<f64> {
         let number = self.finite(value)?;
         if number > 0.0 {
             return Some(number);
@@ -199,13 +204,49 @@ impl Reader<'_> {
         None
     }
 
-    pub fn count(&mut self, fields: Fields, key: &str) -> Option<usize> {
+    /// A number with a range of its own; `range` says which.
+    pub fn between(
+        &mut self,
+        fields: Fields,
+        key: &str,
+        range: &str,
+        inside: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
         let value = fields.get(key)?;
         let number = self.finite(value)?;
-        if number >= 1.0 && number == number.round() {
-            return Some(number as usize);
+        if inside(number) {
+            return Some(number);
         }
-        let message = format!("{key} must be a whole number from 1");
+        let help = format!("give a value {range}");
+        self.fail(value.span(), format!("{key} must be {range}"), help);
+        None
+    }
+
+    pub fn count(&mut self, fields: Fields, key: &str) -> Option<usize> {
+        let number = self.whole(fields, key, 1..=u64::MAX);
+        number.map(|n| n as usize)
+    }
+
+    pub fn whole(&mut self, fields: Fields, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let value = fields.get(key)?;
+        let number = match value.get_ref() {
+            // not by way of a float, which a large seed would not survive
+            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok(),
+            _ => {
+                let number = self.finite(value)?;
+                (number == number.round()).then_some(number as i64)
+            }
+        };
+        let number = number.and_then(|n| u64::try_from(n).ok());
+        if let Some(number) = number.filter(|n| range.contains(n)) {
+            return Some(number);
+        }
+        let (first, last) = (range.start(), range.end());
+        let most = match *last < i64::MAX as u64 {
+            true => format!(" to {last}"),
+            false => String::new(),
+        };
+        let message = format!("{key} must be a whole number from {first}{most}");
         self.fail(value.span(), message, "for example 1");
         None
     }
@@ -221,15 +262,17 @@ impl Reader<'_> {
 
     /// `false` where it is missing.
     pub fn boolean(&mut self, fields: Fields, key: &str) -> bool {
-        let Some(value) = fields.get(key) else {
-            return false;
-        };
+        self.flag(fields, key).unwrap_or(false)
+    }
+
+    pub fn flag(&mut self, fields: Fields, key: &str) -> Option<bool> {
+        let value = fields.get(key)?;
         if let DeValue::Boolean(b) = value.get_ref() {
-            return *b;
+            return Some(*b);
         }
         let message = format!("{key} is true or false");
         self.fail(value.span(), message, "write it without quotes");
-        false
+        None
     }
 
     /// An equation in quotes, or a plain number.

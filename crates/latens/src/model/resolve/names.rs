@@ -122,7 +122,7 @@ pub(super) fn form_mistake(name: &At<String>) -> Option<Diagnostic> {
     Some(Diagnostic::new(name.span.clone(), message).help(help))
 }
 
-/// Names of states, inputs and unknowns in the truth and simulation sections.
+/// Names of states, inputs, unknowns and measurements in the truth, simulation and fit sections.
 fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     let simulation = &file.simulation;
     let (lqr, held_out) = (simulation.lqr.iter(), simulation.held_out.iter());
@@ -143,6 +143,14 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     }
     for (name, _) in lqr.flat_map(|l| &l.inputs) {
         check(name, &inputs, "an input");
+    }
+    for (name, _) in &file.fit.states {
+        check(name, &states, "a state");
+    }
+    let channels = file.measurements.iter();
+    let channels: Vec<&str> = channels.map(|m| m.name.value.as_str()).collect();
+    for (name, _) in &file.fit.measurements {
+        check(name, &channels, "a measurement");
     }
     let controls = held_out.flat_map(|h| &h.inputs).chain(&simulation.inputs);
     for (name, _) in controls {

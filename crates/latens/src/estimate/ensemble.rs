@@ -1,0 +1,118 @@
+//! Several models of one system, taken together.
+//!
+//! Members of an ensemble are different minima: between them nothing is linear, so each simulates
+//! for itself, with bands of its own. Together they say the median of what they say, sample by
+//! sample, and the variance of a mixture: the mean of their variances, and how far they are apart.
+
+use super::predict::{Prediction, Predictor, Start};
+use crate::record::Record;
+
+/// A run of values with their standard deviations.
+pub struct Band<'a> {
+    pub values: &'a [f64],
+    pub deviations: &'a [f64],
+}
+
+/// The median of several runs, and standard deviations that count how far they are apart.
+///
+/// Where a run has left the finite numbers the deviation is infinite; where half of them have, so
+/// has the median.
+pub fn together(members: &[Band]) -> (Vec<f64>, Vec<f64>) {
+    let count = members.len() as f64;
+    let mut own = Vec::with_capacity(members.len());
+    let each = (0..members[0].values.len()).map(|i| {
+        own.clear();
+        own.extend(members.iter().map(|m| m.values[i]));
+        let middle = median(&mut own);
+        let square = |v: f64| v * v;
+        let variance: f64 = members.iter().map(|m| square(m.deviations[i])).sum();
+        let apart: f64 = own.iter().map(|v| square(v - middle)).sum();
+        // of so few, the spread around their own middle is too small by one in their number
+        let deviation = (variance / count + apart / (count - 1.0).max(1.0)).sqrt();
+        let lost = deviation.is_nan();
+        (middle, if lost { f64::INFINITY } else { deviation })
+    });
+    each.unzip()
+}
+
+/// The median of several runs alone.
+pub fn median_run(runs: &[&[f64]]) -> Vec<f64> {
+    let mut own = Vec::with_capacity(runs.len());
+    let each = (0..runs[0].len()).map(|i| {
+        own.clear();
+        own.extend(runs.iter().map(|r| r[i]));
+        median(&mut own)
+    });
+    each.collect()
+}
+
+/// The middle of some values, those that are no numbers counted as beyond all others.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len().is_multiple_of(2) {
+        true => f64::midpoint(values[half - 1], values[half]),
+        false => values[half],
+    }
+}
+
+/// A record predicted by all members: each from its own start, simulated by itself.
+pub fn predict(members: &[Predictor], record: &Record, start: Start) -> Prediction {
+    let each: Vec<Prediction> = members.iter().map(|m| m.predict(record, start)).collect();
+    let states = each.iter().map(|p| Band {
+        values: &p.states,
+        deviations: &p.deviations,
+    });
+    let outputs = each.iter().map(|p| Band {
+        values: &p.outputs,
+        deviations: &p.output_deviations,
+    });
+    let (states, deviations) = together(&states.collect::<Vec<_>>());
+    let (outputs, output_deviations) = together(&outputs.collect::<Vec<_>>());
+    Prediction {
+        from: each[0].from,
+        states,
+        deviations,
+        outputs,
+        output_deviations,
+        // one that has seen no more than this must guess, whatever the others do
+        outside: each.iter().map(|p| p.outside).fold(0.0, f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_and_the_variance_of_a_mixture() {
+        let band = |values, deviations| Band { values, deviations };
+        let members = [
+            band(&[1.0, 0.0], &[0.3, 0.0]),
+            band(&[2.0, 0.0], &[0.4, 0.0]),
+            band(&[6.0, 0.0], &[0.0, 0.0]),
+        ];
+        let (middle, deviations) = together(&members);
+        assert_eq!(middle, [2.0, 0.0]);
+        let expected = ((0.09 + 0.16) / 3.0 + (1.0 + 16.0) / 2.0_f64).sqrt();
+        assert!((deviations[0] - expected).abs() < 1e-15);
+        assert_eq!(deviations[1], 0.0);
+        // of two it is the mean, with the unbiased variance between them
+        let (middle, deviations) = together(&members[..2]);
+        assert_eq!(middle[0], 1.5);
+        assert!((deviations[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_member_that_left_the_numbers_widens_the_band_without_end() {
+        let nan = [f64::NAN];
+        let band = |values| Band {
+            values,
+            deviations: &[0.1],
+        };
+        let (middle, deviations) = together(&[band(&[1.0]), band(&nan), band(&[3.0])]);
+        assert_eq!((middle[0], deviations[0]), (3.0, f64::INFINITY));
+        let (middle, _) = together(&[band(&[1.0]), band(&nan)]);
+        assert!(middle[0].is_nan());
+    }
+}
