@@ -2,6 +2,7 @@
 
 pub mod bands;
 pub mod filter;
+mod gramian;
 pub(crate) mod pass;
 pub mod predict;
 pub mod region;
