@@ -21,7 +21,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-pub use facts::{About, Constant, EpochFacts, Facts, POOR, RecordFacts, Scores};
+pub use facts::{About, Constant, EpochFacts, Facts, RecordFacts, Scores};
 pub use folder::check;
 
 use super::Fit;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Source, sha256};
+use crate::check::DETERMINED;
 use crate::estimate::Region;
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
@@ -99,13 +100,10 @@ pub struct RecordFacts {
     pub mean_nrmse: Option<f64>,
     pub mean_nrmse_hidden: Option<f64>,
     /// Of each hidden state, the part of the record on which it is poorly determined: its
-    /// standard deviation is above [`POOR`] of its scale.
+    /// standard deviation is above [`DETERMINED`] of its scale.
     #[serde(default)]
     pub poorly_determined: BTreeMap<String, f64>,
 }
-
-/// A standard deviation above this part of a state's scale is a poor estimate.
-pub const POOR: f64 = 0.3;
 
 fn one() -> f64 {
     1.0
@@ -320,7 +318,7 @@ fn poorly_determined(fit: &Fit, estimate: &Estimate) -> BTreeMap<String, f64> {
         let own = estimate.smoothed.deviations.iter().skip(i).step_by(n);
         let count = own.clone().count() as f64;
         // a deviation that is no number is not a small one
-        let small = own.filter(|std| **std <= POOR * fit.nominal.scale[i]);
+        let small = own.filter(|std| **std <= DETERMINED * fit.nominal.scale[i]);
         1.0 - small.count() as f64 / count
     };
     let hidden = model.hidden().into_iter();
