@@ -1,7 +1,8 @@
 //! A fit in plain words: what to believe of it, and what not.
 
+use latens::check::DETERMINED;
 use latens::fit::Fit;
-use latens::fit::run::{Facts, POOR, RecordFacts};
+use latens::fit::run::{Facts, RecordFacts};
 use latens::score::named::Scores;
 use latens::solve::{RESOLUTION, Solver};
 
@@ -114,7 +115,7 @@ fn hidden(fit: &Fit, facts: &Facts) -> Option<String> {
         )),
         (false, false) => Some(format!(
             "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",
-            text::percent(POOR),
+            text::percent(DETERMINED),
             text::list(&poor)
         )),
     }

@@ -4,6 +4,7 @@ pub mod adapt;
 pub mod bands;
 pub mod ensemble;
 pub mod filter;
+mod gramian;
 pub(crate) mod pass;
 pub mod predict;
 pub mod region;

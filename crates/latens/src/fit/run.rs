@@ -23,7 +23,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-pub use facts::{About, Constant, EpochFacts, Facts, MemberFacts, POOR, RecordFacts};
+pub use facts::{About, Constant, EpochFacts, Facts, MemberFacts, RecordFacts};
 pub use folder::check;
 
 use super::Fit;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ENSEMBLE, Source, role, sha256};
+use crate::check::DETERMINED;
 use crate::estimate::{Prediction, Predictor, Region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
@@ -116,13 +117,10 @@ pub struct RecordFacts {
     pub mean_nrmse: Option<f64>,
     pub mean_nrmse_hidden: Option<f64>,
     /// Of each hidden state, the part of the record on which it is poorly determined: its
-    /// standard deviation is above [`POOR`] of its scale.
+    /// standard deviation is above [`DETERMINED`] of its scale.
     #[serde(default)]
     pub poorly_determined: BTreeMap<String, f64>,
 }
-
-/// A standard deviation above this part of a state's scale is a poor estimate.
-pub const POOR: f64 = 0.3;
 
 fn one() -> f64 {
     1.0
@@ -359,14 +357,14 @@ fn record_facts(fit: &Fit, stepper: &Stepper, source: &Source, estimate: &Estima
     }
 }
 
-/// Of each hidden state, the part of its deviations that are above [`POOR`] of its scale.
+/// Of each hidden state, the part of its deviations that are above [`DETERMINED`] of its scale.
 fn poorly_determined(model: &Model, scale: &[f64], deviations: &[f64]) -> BTreeMap<String, f64> {
     let n = model.states.len();
     let part = |i: usize| {
         let own = deviations.iter().skip(i).step_by(n);
         let count = own.clone().count() as f64;
         // a deviation that is no number is not a small one
-        let small = own.filter(|std| **std <= POOR * scale[i]);
+        let small = own.filter(|std| **std <= DETERMINED * scale[i]);
         1.0 - small.count() as f64 / count
     };
     let hidden = model.hidden().into_iter();
