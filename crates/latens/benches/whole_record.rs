@@ -118,7 +118,8 @@ impl Case {
     }
 
     fn stepper(&self) -> Stepper<'_> {
-        Stepper::new(&self.model, &self.model.system, self.record.step())
+        let (model, record) = (&self.model, &self.record);
+        Stepper::over(model, &model.system, record.step(), [record])
     }
 
     fn smoother<'a>(&'a self, stepper: &'a Stepper<'a>) -> Smoother<'a> {

@@ -6,6 +6,9 @@
 //! - `--noise 0.01`         measurement noise, as a fraction of each channel's range
 //! - `--records 5`          train on five trajectories instead of the one
 //! - `--arguments true`     networks see only what the true equation depends on
+//! - `--missing 0.3`        samples missing at random, as a fraction: their cells are empty
+//! - `--rows true`          whole rows are missing instead
+//! - `--slow 10`            the first channel is measured at every tenth sample only
 //! - `--solver batch`       any solver
 //!
 //! One line a run. Everything is mean nRMSE over the states: the free run over the first training
@@ -22,6 +25,8 @@ use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::{Settings, Solver, fit};
 use latens::step::Stepper;
 use latens::{Model, score, systems};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 /// Starts of further training records, and text that replaces text in the model file for each.
 struct Further {
@@ -127,6 +132,9 @@ struct Options {
     noise: f64,
     records: usize,
     narrow: bool,
+    missing: f64,
+    rows: bool,
+    slow: usize,
     solver: Solver,
     epochs: Option<usize>,
     steps: Option<usize>,
@@ -139,6 +147,9 @@ fn main() {
         noise: 0.0,
         records: 1,
         narrow: false,
+        missing: 0.0,
+        rows: false,
+        slow: 1,
         solver: Solver::Batch,
         epochs: None,
         steps: None,
@@ -159,6 +170,9 @@ fn main() {
             "--noise" => options.noise = number(value()),
             "--records" => options.records = number(value()) as usize,
             "--arguments" => options.narrow = value() == "true",
+            "--missing" => options.missing = number(value()),
+            "--rows" => options.rows = value() == "true",
+            "--slow" => options.slow = number(value()) as usize,
             "--epochs" => options.epochs = Some(number(value()) as usize),
             "--steps" => options.steps = Some(number(value()) as usize),
             "--verbose" => options.verbose = true,
@@ -213,7 +227,8 @@ fn run(further: &Further, options: &Options, seed: u64) {
                 seed: 1000 * seed + k as u64,
                 ..Simulation::default()
             };
-            simulate(&own, &simulation).expect("the records simulate")
+            let record = simulate(&own, &simulation).expect("the records simulate");
+            gappy(record, options, 1000 * seed + k as u64)
         })
         .collect();
     let mut settings = Settings {
@@ -241,6 +256,34 @@ fn run(further: &Further, options: &Options, seed: u64) {
     match fitted {
         Err(error) => println!("{} seed {seed}: {error}", further.system),
         Ok(fit) => report(further, options, seed, &fit, &records, seconds),
+    }
+}
+
+/// The record with samples missing at random and its first channel at a lower rate.
+fn gappy(mut record: Record, options: &Options, seed: u64) -> Record {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let (n, c) = (record.len(), record.d_y);
+    for k in (0..n).filter(|k| !k.is_multiple_of(options.slow)) {
+        record.outputs[k * c] = f64::NAN;
+    }
+    let kept: Vec<usize> = (0..n)
+        .filter(|_| rng.random::<f64>() >= options.missing)
+        .collect();
+    if !options.rows {
+        let missing = (0..n).filter(|k| kept.binary_search(k).is_err());
+        missing.for_each(|k| record.outputs[k * c..(k + 1) * c].fill(f64::NAN));
+        return record;
+    }
+    let of = |values: &[f64], width: usize| -> Vec<f64> {
+        let rows = kept.iter().map(|k| &values[k * width..(k + 1) * width]);
+        rows.flatten().copied().collect()
+    };
+    Record {
+        time: of(&record.time, 1),
+        inputs: of(&record.inputs, record.d_u),
+        outputs: of(&record.outputs, c),
+        truth: record.truth.as_ref().map(|t| of(t, record.d_x)),
+        ..record
     }
 }
 

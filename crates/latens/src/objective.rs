@@ -19,7 +19,7 @@ use crate::step::{Scratch, Stepper};
 /// Variances of the state part of the objective.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Q_x per sample, one for each state.
+    /// Q_x of one sample time, one for each state; over a gap it grows in proportion.
     pub process: Vec<f64>,
     /// R_y, one for each channel.
     pub measurement: Vec<f64>,
@@ -125,9 +125,10 @@ pub fn trajectory_cost(
                 cost.start = half_square(from_mean, &noise.start);
             } else {
                 let before = record.point(i - 1, &states[(i - 1) * n..i * n], theta);
-                stepper.advance(scratch, before, next);
+                let span = stepper.span(record.gap(i - 1));
+                stepper.advance(scratch, before, span, next);
                 let defect = state.iter().zip(&*next).map(|(x, f)| x - f);
-                cost.physics += half_square(defect, &noise.process);
+                cost.physics += half_square(defect, &noise.process) / span.samples;
             }
         }
         cost

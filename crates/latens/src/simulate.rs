@@ -150,7 +150,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         if k == steps {
             break;
         }
-        stepper.advance(&mut scratch, at, &mut next);
+        stepper.advance(&mut scratch, at, stepper.span(dt), &mut next);
         for (x, sigma) in next.iter_mut().zip(process) {
             if *sigma > 0.0 {
                 let xi: f64 = StandardNormal.sample(&mut rng);

@@ -208,7 +208,7 @@ fn check_continuous(
 fn check_step(
     model: &Model,
     oracle: &Oracle,
-    dt: f64,
+    (dt, gap, steps): (f64, f64, usize),
     at: &At<f64>,
     js: &[usize],
     worst: &mut Deviation,
@@ -222,18 +222,17 @@ fn check_step(
     };
     let stepper = Stepper::new(model, &model.system, dt);
     let (mut scratch, mut out) = (stepper.scratch(), stepper.linearised());
-    let step = |at: &At<Dual64>| oracle.step(at, model.method, model.substeps, dt);
+    let span = stepper.span(gap);
+    let substeps = steps * model.substeps;
+    let step = |at: &At<Dual64>| oracle.step(at, model.method, substeps, gap);
     let mut next = vec![0.0; n];
-    stepper.advance(&mut scratch, point, &mut next);
-    worst.compare(
-        "step",
-        &next,
-        &oracle.step(at, model.method, model.substeps, dt),
-    );
+    stepper.advance(&mut scratch, point, span, &mut next);
+    let expected = oracle.step(at, model.method, substeps, gap);
+    worst.compare("step", &next, &expected);
     // without θ first: nothing of it may be left in the scratch memory
-    stepper.linearise(&mut scratch, point, false, &mut out);
+    stepper.linearise(&mut scratch, point, span, false, &mut out);
     let f_x = out.f_x.clone();
-    stepper.linearise(&mut scratch, point, true, &mut out);
+    stepper.linearise(&mut scratch, point, span, true, &mut out);
     assert_eq!(f_x, out.f_x);
     worst.compare("linearised step", &out.next, &next);
     let columns: Vec<_> = (0..n).map(|j| step(&at.by_state(j))).collect();
@@ -282,7 +281,15 @@ fn check_model(text: &str) -> f64 {
             let dt = 4.0 * case.model.step.unwrap_or(0.01);
             let (at, mut js) = (case.random_point(), case.random_parameters());
             js.truncate(SAMPLED_PARAMETERS / 2);
-            check_step(&case.model, &case.learned, dt, &at, &js, &mut worst);
+            for (dt, gap, steps) in [
+                (dt, 1.0, 1),
+                (dt, 0.6, 1),
+                (0.3 * dt, 2.0, 2),
+                (0.3 * dt, 2.7, 3),
+            ] {
+                let gap = (dt, gap * dt, steps);
+                check_step(&case.model, &case.learned, gap, &at, &js, &mut worst);
+            }
         }
     }
     worst.0
@@ -371,7 +378,8 @@ fn rk4_of_a_linear_system_is_the_exponential_to_fourth_order() {
         input: &[],
         theta: &[],
     };
-    stepper.linearise(&mut stepper.scratch(), point, true, &mut out);
+    let span = stepper.span(h);
+    stepper.linearise(&mut stepper.scratch(), point, span, true, &mut out);
     for (i, row) in sum.iter().enumerate() {
         let value: f64 = row.iter().zip(&x).map(|(s, x)| s * x).sum();
         assert!((out.next[i] - value).abs() < 1e-14);
@@ -399,7 +407,8 @@ fn semi_implicit_euler_keeps_the_area_of_phase_space() {
                 input: &[],
                 theta: &[],
             };
-            stepper.linearise(&mut stepper.scratch(), point, true, &mut out);
+            let span = stepper.span(0.23);
+            stepper.linearise(&mut stepper.scratch(), point, span, true, &mut out);
             let determinant = out.f_x[0] * out.f_x[3] - out.f_x[1] * out.f_x[2];
             assert!((determinant - 1.0).abs() < 1e-14, "{force}: {determinant}");
         }

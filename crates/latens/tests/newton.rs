@@ -3,7 +3,7 @@
 
 mod dense;
 
-use dense::{DT, LINEAR, dense_linear, model, random_record};
+use dense::{DT, LINEAR, dense_linear, model, random_record, uneven};
 use latens::estimate::Smoother;
 use latens::fit::Fit;
 use latens::linalg::normal;
@@ -229,26 +229,29 @@ fn an_infinite_derivative_is_an_error() {
 
 /// On a system that is linear in states and constants together the whole-record solver's θ and
 /// states are the maximum-a-posteriori solution of all data at once, and its covariance the
-/// posterior's, all noise being the user's.
+/// posterior's, all noise being the user's and the samples at any distance.
 #[test]
 fn batch_has_the_closed_form() {
     let mut record = random_record(&model(LINEAR), 30, 6);
     record.outputs[12] = f64::NAN;
     let prior = 3.0;
-    let mut fit = batch_fit(std::slice::from_ref(&record), prior);
-    assert_eq!(fit.noise.process, [0.02, 0.1]);
-    assert_eq!(fit.noise.measurement, [0.05]);
-    assert_eq!(fit.noise.start, [0.5, 0.7]);
-    let (z, inverse) = dense_linear(&record, &fit.noise, prior, true).solve();
-    let (first, packed) = (z.len() - 2, fit.covariance.to_packed());
-    let states = &fit.estimates[0].smoothed.states;
-    for (i, (found, expected)) in states.iter().chain(&fit.theta).zip(&z).enumerate() {
-        assert!((found - expected).abs() < 1e-8, "{i}: {found} {expected}");
-    }
-    for i in 0..2 {
-        for j in 0..=i {
-            let covariance = inverse[(first + i) * z.len() + first + j];
-            assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-8);
+    for record in [uneven(&record), record] {
+        let mut fit = batch_fit(std::slice::from_ref(&record), prior);
+        assert!((fit.dt - DT).abs() < 1e-12);
+        assert_eq!(fit.noise.process, [0.02, 0.1]);
+        assert_eq!(fit.noise.measurement, [0.05]);
+        assert_eq!(fit.noise.start, [0.5, 0.7]);
+        let (z, inverse) = dense_linear(&record, &fit.noise, prior, true).solve();
+        let (first, packed) = (z.len() - 2, fit.covariance.to_packed());
+        let states = &fit.estimates[0].smoothed.states;
+        for (i, (found, expected)) in states.iter().chain(&fit.theta).zip(&z).enumerate() {
+            assert!((found - expected).abs() < 1e-8, "{i}: {found} {expected}");
+        }
+        for i in 0..2 {
+            for j in 0..=i {
+                let covariance = inverse[(first + i) * z.len() + first + j];
+                assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-8);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod dense;
 
-use dense::{DT, Dense, LINEAR, dense_linear, model, random_record};
+use dense::{DT, Dense, LINEAR, dense_linear, model, random_record, uneven};
 use latens::estimate::Smoother;
 use latens::linalg::{PackedCovariance, Precision};
 use latens::objective::{Cost, Noise};
@@ -204,7 +204,7 @@ fn several_rows_are_taken_together() {
 }
 
 /// On a linear system the joint filter's θ is the maximum-a-posteriori estimate given all data,
-/// and its covariance the posterior's; also with channels missing.
+/// and its covariance the posterior's; also with channels missing and samples at any distance.
 #[test]
 fn joint_filter_has_the_closed_form() {
     let model = model(LINEAR);
@@ -216,23 +216,25 @@ fn joint_filter_has_the_closed_form() {
         process: vec![0.02, 0.1],
         ..noise(&model, 0.1, 0.05, 0.7)
     };
-    let (z, inverse) = dense_linear(&record, &noise, 3.0, false).solve();
-    let (theta, mut p) = with_epoch(
-        &model,
-        &noise,
-        &Settings::new(Solver::Joint),
-        3.0,
-        |epoch| {
-            joint::sweep(epoch, &[segment(&record, &noise, 0..25)]).unwrap();
-        },
-    );
-    let (first, packed) = (z.len() - 2, p.to_packed());
-    for i in 0..2 {
-        let expected = z[first + i];
-        assert!((theta[i] - expected).abs() < 1e-10, "{theta:?} {expected}");
-        for j in 0..=i {
-            let covariance = inverse[(first + i) * z.len() + first + j];
-            assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-10);
+    for record in [uneven(&record), record] {
+        let (z, inverse) = dense_linear(&record, &noise, 3.0, false).solve();
+        let (theta, mut p) = with_epoch(
+            &model,
+            &noise,
+            &Settings::new(Solver::Joint),
+            3.0,
+            |epoch| {
+                joint::sweep(epoch, &[segment(&record, &noise, 0..25)]).unwrap();
+            },
+        );
+        let (first, packed) = (z.len() - 2, p.to_packed());
+        for i in 0..2 {
+            let expected = z[first + i];
+            assert!((theta[i] - expected).abs() < 1e-10, "{theta:?} {expected}");
+            for j in 0..=i {
+                let covariance = inverse[(first + i) * z.len() + first + j];
+                assert!((packed[i * (i + 1) / 2 + j] - covariance).abs() < 1e-10);
+            }
         }
     }
 }
@@ -248,30 +250,33 @@ fn smoother_has_the_closed_form() {
         process: vec![1e-9, 0.1],
         ..noise(&model, 0.1, 0.05, 0.7)
     };
-    // p and g pinned to their guesses by their prior
-    let (z, inverse) = dense_linear(&record, &noise, 1e-14, true).solve();
-    let stepper = Stepper::new(&model, &model.system, DT);
-    let smoother = Smoother {
-        stepper: &stepper,
-        record: &record,
-        theta: &[0.0; 2],
-        noise: &noise,
-    };
-    let far: Vec<f64> = (0..50).map(|i| f64::from(i).sin() * 5.0).collect();
-    let filtered = smoother.filtered();
-    for start in [far, filtered.clone()] {
-        let smoothed = smoother.smooth(start, 3);
-        for (i, (x, deviation)) in smoothed.states.iter().zip(&smoothed.deviations).enumerate() {
-            assert!((x - z[i]).abs() < 1e-7, "{i}: {x} {}", z[i]);
-            let variance = inverse[i * z.len() + i];
-            assert!((deviation * deviation - variance).abs() < 1e-7 * variance.max(1e-3));
+    for record in [uneven(&record), record] {
+        // p and g pinned to their guesses by their prior
+        let (z, inverse) = dense_linear(&record, &noise, 1e-14, true).solve();
+        let stepper = Stepper::over(&model, &model.system, DT, [&record]);
+        let smoother = Smoother {
+            stepper: &stepper,
+            record: &record,
+            theta: &[0.0; 2],
+            noise: &noise,
+        };
+        let far: Vec<f64> = (0..50).map(|i| f64::from(i).sin() * 5.0).collect();
+        let filtered = smoother.filtered();
+        for start in [far, filtered.clone()] {
+            let smoothed = smoother.smooth(start, 3);
+            for (i, (x, deviation)) in smoothed.states.iter().zip(&smoothed.deviations).enumerate()
+            {
+                assert!((x - z[i]).abs() < 1e-7, "{i}: {x} {}", z[i]);
+                let variance = inverse[i * z.len() + i];
+                assert!((deviation * deviation - variance).abs() < 1e-7 * variance.max(1e-3));
+            }
         }
-    }
-    for i in 48..50 {
-        assert!(
-            (filtered[i] - z[i]).abs() < 1e-8,
-            "with θ known it is the Kalman filter"
-        );
+        for i in 48..50 {
+            assert!(
+                (filtered[i] - z[i]).abs() < 1e-8,
+                "with θ known it is the Kalman filter"
+            );
+        }
     }
 }
 
@@ -297,7 +302,8 @@ fn static_gain_vanishes_but_the_cross_covariance_does_not() {
             for tick in 1..6 {
                 let before = epoch.theta[0];
                 joint.predict(epoch, tick).unwrap();
-                assert_eq!(joint.sweep.step.f_theta, [DT], "only c' depends on p");
+                let f_theta = &joint.sweep.step.f_theta;
+                assert_eq!(f_theta, &[0.0, 0.0, DT], "only c' depends on p");
                 let recurrent = joint.cross[0]; // P_aθ, what H picks
                 joint.correct(epoch, tick).unwrap();
                 if tick < 3 {

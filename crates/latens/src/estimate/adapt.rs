@@ -126,7 +126,7 @@ impl Predictor<'_> {
         let rigid = || fail("the prior leaves a constant no freedom to adapt; widen it");
         let precision = inverse(&prior.covariance(), n).ok_or_else(rigid)?;
         let problem = Problem {
-            stepper: &Stepper::new(self.model, &self.model.system, self.dt),
+            stepper: &Stepper::over(self.model, &self.model.system, self.dt, [record]),
             // misfits that hang together are no independent news, see Fit
             noise: &self.open_start(&first, &self.noise.times(self.repetition)),
             record: &first,

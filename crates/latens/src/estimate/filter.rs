@@ -41,12 +41,12 @@ impl StateFilter {
         }
     }
 
-    /// P ← F P Fᵀ + Q; the mean is the caller's to move.
-    pub fn predict(&mut self, f_x: &[f64], process: &[f64]) {
+    /// P ← F P Fᵀ + Q over a way of so many sample times; the mean is the caller's to move.
+    pub fn predict(&mut self, f_x: &[f64], process: &[f64], samples: f64) {
         let n = self.mean.len();
         sandwich(f_x, &mut self.covariance, &mut self.scratch, n);
         for (i, q) in process.iter().enumerate() {
-            self.covariance[i * n + i] += q;
+            self.covariance[i * n + i] += q * samples;
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let (q, r) = ([0.01, 0.02, 0.3], [0.5, 0.1]);
         let mut filter = StateFilter::new(&[1.0, -1.0, 0.5], &[1.0, 2.0, 3.0]);
         for step in 0..20 {
-            filter.predict(&f, &q);
+            filter.predict(&f, &q, 1.0);
             let mut mean = vec![0.0; 3];
             apply(&f, &filter.mean, &mut mean);
             filter.mean.copy_from_slice(&mean);

@@ -34,7 +34,9 @@ impl Smoother<'_> {
             }
             if i > window.start {
                 // (Λ⁻¹ + Q)⁻¹ without an inverse, one diagonal entry of Q after another
+                let samples = self.stepper.span(self.record.gap(i - 1)).samples;
                 for (j, q) in self.noise.process.iter().enumerate() {
+                    let q = q * samples;
                     column.copy_from_slice(&lambda[j * n..(j + 1) * n]);
                     let factor = -q / (1.0 + q * column[j]);
                     rank_one(&mut lambda, &column, factor);

@@ -274,7 +274,8 @@ impl Smoother<'_> {
                 for (m, (x, d)) in filter.mean.iter_mut().zip(moved.iter().zip(defect)) {
                     *m = x + d;
                 }
-                filter.predict(f_x, &self.noise.process);
+                let span = self.stepper.span(self.record.gap(i - 1));
+                filter.predict(f_x, &self.noise.process, span.samples);
             }
             if let Some((sensitivity, _)) = &mut with {
                 sensitivity.advance(f_x);

@@ -131,20 +131,13 @@ impl Predictor<'_> {
                 record.len()
             ));
         }
-        if (record.step() - self.dt).abs() > Record::STEP_TOLERANCE * self.dt {
-            return fail(format!(
-                "has a sample time of {}, the run was fitted at {}; resample it",
-                record.step(),
-                self.dt
-            ));
-        }
         Ok(())
     }
 
     /// Predicts a record's states from its inputs, and from its first samples where asked for.
     pub fn predict(&self, record: &Record, start: Start) -> Prediction {
         let system = &self.model.system;
-        let stepper = Stepper::new(self.model, system, self.dt);
+        let stepper = Stepper::over(self.model, system, self.dt, [record]);
         let (from, state, variance) = match start {
             Start::At(state) => {
                 let exact = self.scale.iter().map(|s| (1e-9 * s).powi(2));
@@ -205,7 +198,7 @@ impl Predictor<'_> {
     /// show states that fit it nowhere. All noise may be larger by a common factor, or a record with
     /// a noisier sensor would ask for looser equations.
     pub fn loosened(&self, record: &Record) -> Loosened {
-        let stepper = Stepper::new(self.model, &self.model.system, self.dt);
+        let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let likelihood = |loosened: Loosened| {
             let noise = self.open_start(record, &loosened.noise(self.noise));
             let smoother = self.smoother(&stepper, record, &noise);
@@ -240,7 +233,7 @@ impl Predictor<'_> {
         mode: Mode,
         loosened: Loosened,
     ) -> Result<Estimated, Error> {
-        let stepper = Stepper::new(self.model, &self.model.system, self.dt);
+        let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let noise = self.open_start(record, &loosened.noise(self.noise));
         let smoother = self.smoother(&stepper, record, &noise);
         let states = match mode {

@@ -242,7 +242,7 @@ mod tests {
         let slow = record.outputs.iter_mut().skip(1).step_by(3).enumerate();
         slow.filter(|(i, _)| i % 6 != 0)
             .for_each(|(_, y)| *y = f64::NAN);
-        let stepper = Stepper::new(&model, &model.system, record.step());
+        let stepper = Stepper::over(&model, &model.system, record.step(), [&record]);
         let theta = initial_theta(&model, 1);
         let noise = Noise {
             process: vec![1e-4, 1e-8, 1e-8, 1e-6],
@@ -269,7 +269,8 @@ mod tests {
             if i > 0 {
                 let before = &states[(i - 1) * n..i * n];
                 let at = record.point(i - 1, before, &theta);
-                stepper.linearise(&mut scratch, at, true, &mut step);
+                let span = stepper.span(record.gap(i - 1));
+                stepper.linearise(&mut scratch, at, span, true, &mut step);
                 multiply(&step.f_x, &w, &mut next, n, p);
                 for (t, f) in next[3 * p..].iter_mut().zip(&step.f_theta) {
                     *t += f;

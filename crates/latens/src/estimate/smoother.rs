@@ -17,7 +17,7 @@ use super::filter::StateFilter;
 use crate::model::Point;
 use crate::objective::{Cost, Noise, trajectory_cost};
 use crate::record::Record;
-use crate::step::{Linearised, Scratch, Stepper};
+use crate::step::{Linearised, Scratch, Span, Stepper};
 
 /// Smoothed states of one record.
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ impl Smoother<'_> {
         let mut predicted = vec![0.0; n];
         for i in 0..record.len() {
             if i > 0 {
-                self.linearise(&mut scratch, i - 1, &filter.mean, false, &mut step);
-                filter.predict(&step.f_x, &self.noise.process);
+                let span = self.linearise(&mut scratch, i - 1, &filter.mean, false, &mut step);
+                filter.predict(&step.f_x, &self.noise.process, span.samples);
                 filter.mean.copy_from_slice(&step.next);
             }
             predicted.copy_from_slice(&filter.mean);
@@ -190,8 +190,10 @@ impl Smoother<'_> {
         state: &[f64],
         with_theta: bool,
         out: &mut Linearised,
-    ) {
+    ) -> Span {
         let at = self.record.point(i, state, self.theta);
-        self.stepper.linearise(scratch, at, with_theta, out);
+        let span = self.stepper.span(self.record.gap(i));
+        self.stepper.linearise(scratch, at, span, with_theta, out);
+        span
     }
 }

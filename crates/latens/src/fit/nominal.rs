@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::Smoothed;
 use crate::model::{Model, Point};
 use crate::record::Record;
+use crate::step::WHOLE;
 
 /// Centre and scale of the states, noise of the channels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct Nominal {
 const NOISE_FLOOR: f64 = 1e-6;
 /// Points of a record at which the equations are looked at.
 const POINTS: usize = 200;
+/// Samples this many times as far apart as most say little of a rate.
+const FAR: f64 = 1.5;
 
 /// Centre and half range of the finite values; `None` where there are none.
 pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -124,15 +127,18 @@ fn measured(record: &Record, c: usize) -> Vec<(f64, f64)> {
 /// than two samples were taken.
 ///
 /// Between neighbouring samples noise of deviation σ alone makes changes of 2σ² in the mean
-/// square. The distance is doubled until the signal's own change stands out from that.
+/// square. The distance is doubled until the signal's own change stands out from that. Pairs much
+/// further apart than most, over a gap, are left out: their change is not a rate.
 fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
     let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
     let longest = samples.iter().map(Vec::len).max().unwrap_or(0);
     let mut lag = 1;
     while lag < longest {
         let (mut square, mut largest, mut duration, mut count) = (0.0, 0.0, 0.0, 0.0);
+        let far = FAR * typical_distance(&samples, lag);
         for samples in &samples {
-            for (from, to) in samples.iter().zip(samples.iter().skip(lag)) {
+            let pairs = samples.iter().zip(samples.iter().skip(lag));
+            for (from, to) in pairs.filter(|(from, to)| to.0 - from.0 < far) {
                 let change = to.1 - from.1;
                 square += change * change;
                 largest = f64::max(largest, change.abs());
@@ -149,6 +155,17 @@ fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
         lag *= 2;
     }
     None
+}
+
+/// The median time between samples that are `lag` apart.
+fn typical_distance(samples: &[Vec<(f64, f64)>], lag: usize) -> f64 {
+    let apart = |s: &'_ Vec<(f64, f64)>| -> Vec<f64> {
+        let pairs = s.iter().zip(s.iter().skip(lag));
+        pairs.map(|(from, to)| to.0 - from.0).collect()
+    };
+    let mut all: Vec<f64> = samples.iter().flat_map(apart).collect();
+    let middle = all.len() / 2;
+    *all.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
 /// Scales of hidden states from the rows that they drive, one link of the chain after another.
@@ -250,13 +267,15 @@ fn range(records: &[Record], c: usize) -> f64 {
 /// Noise of a channel from its fourth differences.
 ///
 /// They cancel any cubic, so that a smooth signal leaves nothing; of white noise of variance σ²
-/// they have 70 σ². The median is not moved by spikes.
+/// they have 70 σ². The median is not moved by spikes. Of samples at unequal distances, divided
+/// differences do the same.
 fn noise(records: &[Record], c: usize) -> f64 {
     let mut differences = Vec::new();
     for record in records {
         for w in measured(record, c).windows(5) {
-            let d = w[0].1 - 4.0 * w[1].1 + 6.0 * w[2].1 - 4.0 * w[3].1 + w[4].1;
-            differences.push(d.abs());
+            let weights = difference(&[w[0].0, w[1].0, w[2].0, w[3].0, w[4].0]);
+            let terms = weights.iter().zip(w).map(|(weight, (_, y))| weight * y);
+            differences.push(terms.sum::<f64>().abs());
         }
     }
     let floor = NOISE_FLOOR * range(records, c);
@@ -267,6 +286,23 @@ fn noise(records: &[Record], c: usize) -> f64 {
     let median = *differences.select_nth_unstable_by(middle, f64::total_cmp).1;
     // the median of |N(0, 1)| is 0.6745
     (median / 0.6745 / 70f64.sqrt()).max(floor)
+}
+
+/// The weights of values at these times that cancel any cubic; the sum of their squares is 70.
+fn difference(times: &[f64; 5]) -> [f64; 5] {
+    let step = (times[4] - times[0]) / 4.0;
+    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE * step;
+    if times.windows(2).all(even) {
+        return [1.0, -4.0, 6.0, -4.0, 1.0];
+    }
+    let mut weights = [1.0; 5];
+    for (j, weight) in weights.iter_mut().enumerate() {
+        for other in (0..5).filter(|&i| i != j) {
+            *weight /= (times[j] - times[other]) / step;
+        }
+    }
+    let square: f64 = weights.iter().map(|w| w * w).sum();
+    weights.map(|w| w * (70.0 / square).sqrt())
 }
 
 /// Takes centre and scale of the hidden states from smoothed trajectories.
@@ -320,6 +356,46 @@ mod tests {
         let scaled = look(&text.replace("z = \"z\"", "z = \"1000*z\""), 1);
         for i in 0..2 {
             assert!((scaled.scale[i] / whole.scale[i] - 1.0).abs() < 0.2, "{i}");
+        }
+    }
+
+    /// Divided differences cancel a cubic at any times, and leave the noise its size.
+    #[test]
+    fn differences_cancel_cubics_at_any_times() {
+        for times in [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 0.2, 1.9, 2.0, 3.5]] {
+            let weights = difference(&times);
+            for power in 0..4 {
+                let terms = weights.iter().zip(&times);
+                let sum: f64 = terms.map(|(w, t)| w * t.powi(power)).sum();
+                assert!(sum.abs() < 1e-12, "{times:?}: {sum}");
+            }
+            let square: f64 = weights.iter().map(|w| w * w).sum();
+            assert!((square - 70.0).abs() < 1e-12);
+        }
+    }
+
+    /// Samples missing at random neither look like noise nor hide it.
+    #[test]
+    fn missing_samples_are_no_noise() {
+        use rand::{RngExt, SeedableRng};
+        let model = Model::from_text("ho", systems::find("harmonic-oscillator").unwrap()).unwrap();
+        for sigma in [0.0, 1e-2] {
+            let simulation = Simulation {
+                noise: vec![Some(NoiseLevel::Absolute(sigma))],
+                ..Simulation::default()
+            };
+            let mut record = simulate(&model, &simulation).unwrap();
+            let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
+            for y in &mut record.outputs {
+                if rng.random::<f64>() < 0.3 {
+                    *y = f64::NAN;
+                }
+            }
+            let found = noise(&[record], 0);
+            assert!(
+                (found - sigma).abs() < 0.1 * sigma + 1e-5,
+                "{found} of {sigma}"
+            );
         }
     }
 

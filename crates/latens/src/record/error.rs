@@ -9,7 +9,7 @@ use std::io;
 pub enum Place {
     /// Line of a text file, counting blank lines and comments.
     Line(usize),
-    /// Sample of a MATLAB file or of a table that never was a file.
+    /// Sample of a binary file or of a table that never was a file.
     Sample(usize),
 }
 
@@ -76,7 +76,7 @@ pub enum RecordError {
     Write { file: String, source: io::Error },
     /// No reader for this extension.
     #[error(
-        "{file}: cannot read files of this kind; supported are .csv, .tsv and .txt (text with a header line) and .mat (MATLAB, up to -v7)"
+        "{file}: cannot read files of this kind; supported are .csv, .tsv and .txt (text with a header line), .parquet and .mat (MATLAB, up to -v7)"
     )]
     Unsupported { file: String },
 
@@ -131,6 +131,11 @@ pub enum RecordError {
     #[error("{at}: the value is infinite; leave the cell empty (NaN) if it was not measured")]
     Infinite { at: Cell },
 
+    /// Damaged, compressed in a way that is not built in, or no Parquet file at all.
+    #[error(
+        "{file} is no readable Parquet file: {what}; write it again, compressed with snappy, gzip or not at all"
+    )]
+    NotParquet { file: String, what: String },
     /// Saved with `-v7.3`.
     #[error(
         "{file} is a MATLAB 7.3 (HDF5) file, which cannot be read; in MATLAB: save('name.mat', …, '-v7')"
@@ -222,14 +227,6 @@ pub enum RecordError {
     /// A time that does not follow the one before it.
     #[error("{at}: time {value} follows {previous}; times must increase from sample to sample")]
     TimeOrder { at: Cell, previous: f64, value: f64 },
-    /// A gap between samples that is not the record's step.
-    #[error("{file}: irregular time stamps: {place}: gap of {} where the record's step is {}; resample the record, or, where only the stamps are rough, ignore them with --map t= and --step {}", short(*.gap), short(*.step), short(*.step))]
-    Irregular {
-        file: String,
-        place: Place,
-        gap: f64,
-        step: f64,
-    },
     /// An input that is not known at some sample.
     #[error(
         "{at}: the input is missing; an input must be known at every sample: fill the gap or cut the record there"
@@ -276,9 +273,4 @@ fn missing_columns(file: &str, missing: &[Missing], columns: &[String]) -> Strin
         columns.join(", "),
         example.collect::<String>()
     )
-}
-
-/// Six digits are enough to recognise a step; all seventeen hide it.
-fn short(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::error::{Missing, RecordError};
 use super::mapping::Mapping;
-use super::sampling::{check_sampling, time_column, times};
+use super::sampling::{check_step, time_column, times};
 use super::{Record, Table};
 use crate::suggest::suggest;
 
@@ -141,7 +141,7 @@ impl Record {
             d_y: measurements.len(),
             d_x: states.len(),
         };
-        check_sampling(&record, table, clock, step)?;
+        check_step(&record, table, clock, step)?;
         Ok(record)
     }
 }
@@ -315,6 +315,8 @@ pub(super) mod tests {
     fn faults_of_values_name_line_and_column() {
         let top = "# log\nt,I,V\n0,1,2\n\n";
         let message = error(&format!("{top}1,,2\n"), &[], None);
+        assert!(message.starts_with("runs/a.csv: line 5, column 2 (I): the input is missing"));
+        let message = error(&format!("{top}1,NaN,2\n"), &[], None);
         assert!(message.starts_with("runs/a.csv: line 5, column 2 (I): the input is missing"));
         let message = error(&format!("{top}1,1,-inf\n"), &[], None);
         assert!(message.starts_with("runs/a.csv: line 5, column 3 (V): the value is infinite"));

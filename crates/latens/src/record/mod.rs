@@ -3,7 +3,7 @@
 //! A file is read into a [`Table`] of named columns, whatever its kind. A model states in a
 //! [`Layout`] which names it needs, a [`Mapping`] says which columns they have in this file, and
 //! [`Record::from_table`] puts the two together and checks what a solver takes for granted:
-//! times that increase by one step, inputs that are always known, measurements that exist.
+//! times that increase, inputs that are always known, measurements that exist.
 
 mod atomic;
 mod csv;
@@ -11,6 +11,7 @@ mod error;
 mod layout;
 mod mapping;
 mod mat;
+mod parquet;
 mod sampling;
 mod table;
 
@@ -45,17 +46,6 @@ pub struct Record {
     pub d_y: usize,
     /// Number of states.
     pub d_x: usize,
-}
-
-/// A gap between two samples that is not the record's step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Irregularity {
-    /// The later of the two samples, from 0.
-    pub sample: usize,
-    /// Time since the sample before it.
-    pub gap: f64,
-    /// The median gap of the record.
-    pub step: f64,
 }
 
 impl Record {
@@ -113,39 +103,56 @@ impl Record {
         }
     }
 
-    /// The step of a uniform record: its duration over its number of steps, in which the jitter
-    /// of single stamps cancels. NaN for fewer than two samples.
+    /// Time from sample `k` to the next.
+    pub fn gap(&self, k: usize) -> f64 {
+        self.time[k + 1] - self.time[k]
+    }
+
+    /// Times between neighbouring samples.
+    pub fn gaps(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.time.windows(2).map(|t| t[1] - t[0])
+    }
+
+    /// The time between samples, as far as there is one; NaN for fewer than two samples.
+    ///
+    /// Where every gap is a whole number of steps (samples may be lost), the duration over their
+    /// number, in which the jitter of single stamps cancels; else the median gap. A step is what
+    /// a tenth of the gaps do not exceed: with many samples lost the median is two steps, and a
+    /// single gap, the shortest of all, may be an accident of the clock.
     pub fn step(&self) -> f64 {
-        match self.time.as_slice() {
-            [first, .., last] => (last - first) / (self.len() - 1) as f64,
-            _ => f64::NAN,
-        }
+        let (Some(short), Some(median)) = (self.quantile(0.1), self.quantile(0.5)) else {
+            return f64::NAN;
+        };
+        let duration = self.time[self.len() - 1] - self.time[0];
+        let steps = self.steps(median).or_else(|| self.steps(short));
+        steps.map_or(median, |steps| duration / steps)
     }
 
     /// Whether every gap is the step, within [`Self::STEP_TOLERANCE`].
     pub fn is_uniform(&self) -> bool {
-        self.irregularity().is_none()
+        let gaps = self.len().saturating_sub(1) as f64;
+        let own = |median| self.steps(median) == Some(gaps);
+        self.quantile(0.5).is_none_or(own)
     }
 
-    /// The first gap that is not the step.
-    ///
-    /// Measured against the median gap: one lost sample moves the mean, and every gap would look
-    /// wrong.
-    pub fn irregularity(&self) -> Option<Irregularity> {
-        let gaps: Vec<f64> = self.time.windows(2).map(|t| t[1] - t[0]).collect();
-        if gaps.is_empty() {
-            return None;
+    /// The gap that a part of all gaps do not exceed.
+    fn quantile(&self, part: f64) -> Option<f64> {
+        let mut gaps: Vec<f64> = self.gaps().collect();
+        let at = (part * gaps.len() as f64) as usize;
+        (at < gaps.len()).then(|| *gaps.select_nth_unstable_by(at, f64::total_cmp).1)
+    }
+
+    /// The number of steps of this length in the record, where every gap is a whole number.
+    fn steps(&self, step: f64) -> Option<f64> {
+        let mut sum = 0.0;
+        for gap in self.gaps() {
+            let steps = (gap / step).round();
+            if steps < 1.0 || (gap - steps * step).abs() > Self::STEP_TOLERANCE * step {
+                return None;
+            }
+            sum += steps;
         }
-        let middle = gaps.len() / 2;
-        let step = *gaps
-            .clone()
-            .select_nth_unstable_by(middle, f64::total_cmp)
-            .1;
-        let sample = 1 + gaps
-            .iter()
-            .position(|gap| (gap - step).abs() > Self::STEP_TOLERANCE * step)?;
-        let gap = gaps[sample - 1];
-        Some(Irregularity { sample, gap, step })
+        Some(sum)
     }
 
     /// The record as a table that [`Record::from_table`] reads back without a mapping: `t`, the
@@ -224,14 +231,25 @@ mod tests {
     }
 
     #[test]
-    fn one_lost_sample_is_found_against_the_median_step() {
-        let mut time: Vec<f64> = (0..100).map(|k| 0.01 * f64::from(k)).collect();
-        assert!(times(&time).is_uniform());
-        assert!((times(&time).step() - 0.01).abs() < 1e-15);
-        time.remove(40);
-        let found = times(&time).irregularity().unwrap();
-        assert_eq!(found.sample, 40);
-        assert!((found.gap - 0.02).abs() < 1e-12 && (found.step - 0.01).abs() < 1e-12);
+    fn lost_samples_leave_the_step_as_it_was() {
+        let whole: Vec<f64> = (0..100).map(|k| 0.01 * f64::from(k)).collect();
+        let step = times(&whole).step();
+        assert!(times(&whole).is_uniform());
+        assert!((step - 0.01).abs() < 1e-15);
+        // of 7 samples 6, 3 and 2 are left: half of the last one's gaps are longer than two steps
+        for left in [&[0, 1, 2, 3, 4, 5][..], &[0, 1, 4], &[0, 1]] {
+            let kept = (0..100).filter(|k| left.contains(&(k % 7)));
+            let record = times(&kept.map(|k| whole[k]).collect::<Vec<_>>());
+            assert!(!record.is_uniform());
+            assert!((record.step() - step).abs() < 1e-15, "{left:?}");
+        }
+        // one gap that has nothing to do with the others; a clock that never was regular
+        let mut odd = whole.clone();
+        odd[50..].iter_mut().for_each(|t| *t += 0.0037);
+        assert!((times(&odd).step() - 0.01).abs() < 1e-12);
+        let rough = [0.0, 0.9, 2.0, 3.05, 3.95, 5.0, 6.1];
+        assert!((times(&rough).step() - 1.05).abs() < 1e-12);
+        assert_eq!(times(&rough).gap(1), 1.1);
     }
 
     #[test]

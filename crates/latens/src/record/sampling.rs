@@ -36,29 +36,19 @@ pub(super) fn times(table: &Table, column: usize) -> Result<&[f64], RecordError>
     }
 }
 
-/// The solvers take one step for all samples; the check stands alone so that it can go when
-/// they no longer do.
-pub(super) fn check_sampling(
+/// A step given beside a time column must be the record's.
+pub(super) fn check_step(
     record: &Record,
     table: &Table,
     clock: Option<usize>,
     step: Option<f64>,
 ) -> Result<(), RecordError> {
-    let file = table.source.clone();
-    if let Some(found) = record.irregularity() {
-        return Err(RecordError::Irregular {
-            file,
-            place: table.place(found.sample),
-            gap: found.gap,
-            step: found.step,
-        });
-    }
     match (clock, step) {
         (Some(column), Some(given))
             if (given - record.step()).abs() > Record::STEP_TOLERANCE * record.step() =>
         {
             Err(RecordError::StepConflict {
-                file,
+                file: table.source.clone(),
                 given,
                 column: table.columns()[column].name.clone(),
                 found: record.step(),
@@ -126,13 +116,6 @@ mod tests {
         assert!(message.starts_with("runs/a.csv: line 3, column 1 (t): the time is missing"));
         let message = error("t,I,V\n0,1,2\ninf,1,2\n", &[], None);
         assert!(message.starts_with("runs/a.csv: line 3, column 1 (t): the value is infinite"));
-        // Samples from line 2 on; the one of line 41 comes late.
-        let time = (0..60).map(|k| 0.01 * f64::from(k) + if k >= 39 { 0.003 } else { 0.0 });
-        let rows: String = time.map(|t| format!("{t:.3},1,2\n")).collect();
-        assert_eq!(
-            error(&format!("t,I,V\n{rows}"), &[], None),
-            "runs/a.csv: irregular time stamps: line 41: gap of 0.013 where the record's step is 0.01; resample the record, or, where only the stamps are rough, ignore them with --map t= and --step 0.01"
-        );
         assert!(error("t,I,V\n0,1,2\n", &[], None).contains("has 1 sample(s)"));
     }
 }

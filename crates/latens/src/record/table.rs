@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::{Cell, Place, RecordError};
-use super::{csv, mat};
+use super::{csv, mat, parquet};
 
 /// One named signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +86,7 @@ impl Table {
         let parse = match extension.as_ref().and_then(|e| e.to_str()) {
             Some("csv" | "tsv" | "txt") => csv::parse,
             Some("mat") => mat::parse,
+            Some("parquet") => parquet::parse,
             _ => return Err(RecordError::Unsupported { file }),
         };
         match fs::read(path) {
@@ -193,7 +194,7 @@ mod tests {
     fn an_unknown_kind_lists_what_can_be_read() {
         let message = Table::read("a.xlsx").unwrap_err().to_string();
         assert!(message.starts_with("a.xlsx: cannot read files of this kind"));
-        for kind in [".csv", ".tsv", ".txt", ".mat"] {
+        for kind in [".csv", ".tsv", ".txt", ".mat", ".parquet"] {
             assert!(message.contains(kind), "{message}");
         }
         assert!(matches!(

@@ -18,7 +18,8 @@ pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]
     for k in 1..record.len() {
         let (done, rest) = states.split_at_mut(k * n);
         let at = record.point(k - 1, &done[(k - 1) * n..], theta);
-        stepper.advance(&mut scratch, at, &mut rest[..n]);
+        let span = stepper.span(record.gap(k - 1));
+        stepper.advance(&mut scratch, at, span, &mut rest[..n]);
         if rest[..n].iter().any(|x| !x.is_finite()) {
             rest[..n].fill(f64::NAN);
             break;
@@ -35,7 +36,8 @@ pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64
     for k in 1..record.len() {
         let state = &states[(k - 1) * n..k * n];
         let at = record.point(k - 1, state, theta);
-        stepper.advance(&mut scratch, at, &mut predicted[k * n..(k + 1) * n]);
+        let (span, next) = (stepper.span(record.gap(k - 1)), &mut predicted[k * n..]);
+        stepper.advance(&mut scratch, at, span, &mut next[..n]);
     }
     predicted
 }

@@ -79,7 +79,12 @@ pub fn sweep(epoch: &mut Epoch, segments: &[Segment], form: Form) -> Result<(), 
                 .iter()
                 .zip(stream.step.f_theta.chunks_exact(parameters))
             {
-                let mut q = epoch.noise.process[row] * epoch.settings.parameter_noise.powi(2);
+                // a row that θ does not reach in this step
+                if gradient.iter().all(|g| *g == 0.0) {
+                    continue;
+                }
+                let process = epoch.noise.process[row] * stream.span.samples;
+                let mut q = process * epoch.settings.parameter_noise.powi(2);
                 if epoch.settings.count_state_uncertainty {
                     q += stream.filter.covariance[row * n + row];
                 }

@@ -7,7 +7,7 @@ use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::objective::{Cost, Noise, data_term, half_square};
 use crate::record::Record;
-use crate::step::{Linearised, Scratch, Stepper};
+use crate::step::{Linearised, Scratch, Span, Stepper};
 use crate::{Divergence, Error};
 
 /// A piece of a record, and the state from which it starts.
@@ -115,6 +115,8 @@ pub struct Sweep<'r> {
     pub segment: Segment<'r>,
     pub filter: StateFilter,
     pub step: Linearised,
+    /// The way that the last step went.
+    pub span: Span,
     pub h_x: Vec<f64>,
     /// h(f_i).
     pub predicted_output: Vec<f64>,
@@ -129,6 +131,7 @@ impl<'r> Sweep<'r> {
             segment: segment.clone(),
             filter: StateFilter::new(&segment.start, &segment.start_variance),
             step: epoch.stepper.linearised(),
+            span: epoch.stepper.span(epoch.stepper.dt()),
             h_x: vec![0.0; c * n],
             predicted_output: vec![0.0; c],
             scratch: epoch.stepper.scratch(),
@@ -140,10 +143,13 @@ impl<'r> Sweep<'r> {
     pub fn advance(&mut self, epoch: &Epoch, tick: usize, with_theta: bool) -> Result<(), Error> {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick - 1);
         let at = record.point(k, &self.filter.mean, &epoch.theta);
+        let span = epoch.stepper.span(record.gap(k));
         epoch
             .stepper
-            .linearise(&mut self.scratch, at, with_theta, &mut self.step);
-        self.filter.predict(&self.step.f_x, &epoch.noise.process);
+            .linearise(&mut self.scratch, at, span, with_theta, &mut self.step);
+        let process = &epoch.noise.process;
+        self.filter.predict(&self.step.f_x, process, span.samples);
+        self.span = span;
         self.filter.mean.copy_from_slice(&self.step.next);
         self.check(epoch, tick)
     }
@@ -224,6 +230,6 @@ impl<'r> Sweep<'r> {
             .iter()
             .zip(&self.step.next)
             .map(|(x, f)| x - f);
-        epoch.cost.physics += half_square(defect, &epoch.noise.process);
+        epoch.cost.physics += half_square(defect, &epoch.noise.process) / self.span.samples;
     }
 }

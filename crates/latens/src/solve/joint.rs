@@ -68,6 +68,11 @@ impl<'r> Joint<'r> {
             .chunks_exact(p)
             .zip(self.product.chunks_exact_mut(p))
         {
+            // a row that θ does not reach in this step
+            if gradient.iter().all(|g| *g == 0.0) {
+                product.fill(0.0);
+                continue;
+            }
             epoch.covariance.apply(gradient, product);
             let spread = dot(product, gradient);
             if spread.is_nan() || spread < 0.0 {

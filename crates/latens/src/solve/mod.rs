@@ -283,7 +283,8 @@ fn learn(
         &walk,
         dt,
     ));
-    let stepper = Stepper::new(&model, &model.system, dt);
+    let all = data.train.iter().chain(data.validate);
+    let stepper = Stepper::over(&model, &model.system, dt, all);
     let noise = settings.noise(&model, &nominal, dt);
     let problem = Problem {
         model: &model,
@@ -395,10 +396,10 @@ fn check_records(model: &Model, records: &[&Record]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sample time that all records share.
+/// The sample time of a fit: the shortest of the records' own. The gaps of the others take several
+/// steps of it.
 fn sample_time(records: &[&Record]) -> Result<f64, Error> {
-    let first = records[0];
-    let dt = first.step();
+    let mut dt = f64::INFINITY;
     for record in records {
         if record.len() < 3 {
             return Err(Error::Setting(format!(
@@ -407,14 +408,10 @@ fn sample_time(records: &[&Record]) -> Result<f64, Error> {
                 record.len()
             )));
         }
-        if (record.step() - dt).abs() > Record::STEP_TOLERANCE * dt {
-            return Err(Error::Setting(format!(
-                "{} has a sample time of {}, {} of {}; resample one of them",
-                first.name,
-                dt,
-                record.name,
-                record.step()
-            )));
+        // of those that are the same but for rounding, the first
+        let step = record.step();
+        if dt.is_infinite() || step < dt * (1.0 - Record::STEP_TOLERANCE) {
+            dt = step;
         }
     }
     Ok(dt)

@@ -183,7 +183,7 @@ fn walk(
     rows: &[usize],
     (offsets, iterations): (&[f64], usize),
 ) -> (f64, Vec<Smoothed>) {
-    let stepper = Stepper::new(model, &model.system, dt);
+    let stepper = Stepper::over(model, &model.system, dt, records);
     let zero = vec![0.0; model.system.parameters()];
     let mut hidden = model.hidden();
     hidden.retain(|i| !rows.contains(i));
@@ -265,7 +265,7 @@ fn scale_networks(
             });
         }
     }
-    let rate = rates(smoothed, n, dt);
+    let rate = rates(&Stepper::new(model, system, dt), records, smoothed);
     let scalings: Vec<Scaling> = system
         .networks()
         .iter()
@@ -303,14 +303,16 @@ fn scale_networks(
 }
 
 /// Root mean square rate of each state along smoothed trajectories.
-fn rates(smoothed: &[Smoothed], n: usize, dt: f64) -> Vec<f64> {
+fn rates(stepper: &Stepper, records: &[Record], smoothed: &[Smoothed]) -> Vec<f64> {
+    let n = stepper.system().states();
     (0..n)
         .map(|i| {
             let (mut sum, mut count) = (0.0, 0);
-            for s in smoothed {
+            for (record, s) in records.iter().zip(smoothed) {
                 let column: Vec<f64> = s.states.iter().skip(i).step_by(n).copied().collect();
-                for w in column.windows(2) {
-                    sum += ((w[1] - w[0]) / dt).powi(2);
+                for (w, gap) in column.windows(2).zip(record.gaps()) {
+                    let time = stepper.span(gap).samples * stepper.dt();
+                    sum += ((w[1] - w[0]) / time).powi(2);
                     count += 1;
                 }
             }

@@ -6,12 +6,14 @@
 //!   usual v ← v + Δ a(q, v), q ← q + Δ v
 //! - RK4: the classical Runge–Kutta scheme
 //!
-//! A sample may be cut into sub-steps; the input is held over the sample. F_θ is kept for the
-//! rows that θ reaches within a sample ([`Stepper::rows`]): with one Euler step the unknown rows
-//! alone, otherwise all that they feed.
+//! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
+//! each of these may be cut into the model's sub-steps; the input is held over the gap. F_θ is kept
+//! for the rows that θ reaches between two samples ([`Stepper::rows`]): with one Euler step the
+//! unknown rows alone, otherwise all that they feed.
 
 use crate::linalg::small::set_identity;
 use crate::model::{Method, Model, Point, System, Workspace};
+use crate::record::Record;
 
 /// A discrete map for one system and one sample time.
 #[derive(Debug, Clone)]
@@ -21,7 +23,25 @@ pub struct Stepper<'s> {
     substeps: usize,
     dt: f64,
     rows: Vec<usize>,
+    /// Whether no gap takes more than one Euler step.
+    single: bool,
 }
+
+/// The way from one sample to the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Steps of the model's method, each with its sub-steps.
+    pub steps: usize,
+    /// Length of each of them.
+    pub length: f64,
+    /// The whole way in units of the sample time: Q_x grows with it.
+    pub samples: f64,
+}
+
+/// A gap this close to a whole number of sample times, in sample times, is that number. The stamps
+/// of a record that counts as uniform may be off by [`Record::STEP_TOLERANCE`] from its median
+/// step, that from its mean, and the mean from the step of the fit.
+pub(crate) const WHOLE: f64 = 3.0 * Record::STEP_TOLERANCE;
 
 /// The map at one point: x_i, F_x (d_x × d_x) and F_θ (rows × d_θ).
 #[derive(Debug, Clone)]
@@ -48,10 +68,29 @@ pub struct Scratch {
 }
 
 impl<'s> Stepper<'s> {
-    /// The map of `model`'s method and sub-steps for `system`, with sample time `dt`.
+    /// The map of `model`'s method and sub-steps for `system`, with sample time `dt`, for records
+    /// with gaps of any length.
     pub fn new(model: &Model, system: &'s System, dt: f64) -> Self {
+        Self::with(model, system, dt, true)
+    }
+
+    /// The same for these records alone: where one Euler step leads from sample to sample, F_θ has
+    /// fewer rows.
+    pub fn over<'r>(
+        model: &Model,
+        system: &'s System,
+        dt: f64,
+        records: impl IntoIterator<Item = &'r Record>,
+    ) -> Self {
+        let mut records = records.into_iter();
+        let long = records.any(|r| r.gaps().any(|gap| span(gap, dt).steps > 1));
+        Self::with(model, system, dt, long)
+    }
+
+    fn with(model: &Model, system: &'s System, dt: f64, long: bool) -> Self {
         let mut rows = system.unknown_rows().to_vec();
-        if !(model.method == Method::Euler && model.substeps == 1) {
+        let single = model.method == Method::Euler && model.substeps == 1 && !long;
+        if !single {
             // what θ reaches through ∂f/∂x, however many stages it takes
             loop {
                 let before = rows.len();
@@ -72,7 +111,13 @@ impl<'s> Stepper<'s> {
             substeps: model.substeps,
             dt,
             rows,
+            single,
         }
+    }
+
+    /// The way over a gap.
+    pub fn span(&self, gap: f64) -> Span {
+        span(gap, self.dt)
     }
 
     /// States whose row of F_θ can be other than zero, in order.
@@ -103,8 +148,7 @@ impl<'s> Stepper<'s> {
     /// Scratch memory for this map.
     pub fn scratch(&self) -> Scratch {
         let (n, p) = (self.system.states(), self.system.parameters());
-        let single = self.method == Method::Euler && self.substeps == 1;
-        let theta = if single { 0 } else { self.rows.len() * p };
+        let theta = if self.single { 0 } else { self.rows.len() * p };
         Scratch {
             system: self.system.workspace(),
             stage: vec![0.0; n],
@@ -113,7 +157,7 @@ impl<'s> Stepper<'s> {
             jacobian: vec![0.0; n * n],
             gradient: vec![
                 0.0;
-                if single {
+                if self.single {
                     0
                 } else {
                     self.system.unknown_rows().len() * p
@@ -128,10 +172,10 @@ impl<'s> Stepper<'s> {
     }
 
     /// x_i alone.
-    pub fn advance(&self, scratch: &mut Scratch, at: Point, next: &mut [f64]) {
+    pub fn advance(&self, scratch: &mut Scratch, at: Point, span: Span, next: &mut [f64]) {
         next.copy_from_slice(at.state);
-        let dt = self.dt / self.substeps as f64;
-        for s in 0..self.substeps {
+        let dt = span.length / self.substeps as f64;
+        for s in 0..span.steps * self.substeps {
             let time = at.time + s as f64 * dt;
             match self.method {
                 Method::Euler => {
@@ -185,16 +229,25 @@ impl<'s> Stepper<'s> {
     }
 
     /// x_i and F_x; F_θ too where `with_theta`.
+    ///
+    /// # Panics
+    /// If the gap takes more than one step and the stepper is for records without such gaps.
     pub fn linearise(
         &self,
         scratch: &mut Scratch,
         at: Point,
+        span: Span,
         with_theta: bool,
         out: &mut Linearised,
     ) {
-        let dt = self.dt / self.substeps as f64;
-        if self.method == Method::Euler && self.substeps == 1 {
+        let dt = span.length / self.substeps as f64;
+        let count = span.steps * self.substeps;
+        if self.single {
+            assert_eq!(count, 1, "this stepper is for records without gaps");
             return self.euler(scratch, at, dt, with_theta, out);
+        }
+        if self.method == Method::Euler && count == 1 {
+            return self.euler_on_rows(scratch, at, dt, with_theta, out);
         }
         let n = at.state.len();
         out.next.copy_from_slice(at.state);
@@ -202,7 +255,7 @@ impl<'s> Stepper<'s> {
         if with_theta {
             out.f_theta.fill(0.0);
         }
-        for s in 0..self.substeps {
+        for s in 0..count {
             let time = at.time + s as f64 * dt;
             match self.method {
                 Method::SemiImplicitEuler => {
@@ -453,6 +506,19 @@ impl<'s> Stepper<'s> {
             self.chain(&sub.f_x, &out.f_theta, &mut scratch.product_theta);
             out.f_theta.copy_from_slice(&scratch.product_theta);
         }
+    }
+}
+
+/// As many steps as fit a gap: of the sample time exactly where the gap is a whole number of them,
+/// else equal ones of about that length.
+fn span(gap: f64, dt: f64) -> Span {
+    let samples = gap / dt;
+    let steps = samples.round().max(1.0);
+    let whole = (samples - steps).abs() <= WHOLE;
+    Span {
+        steps: steps as usize,
+        length: if whole { dt } else { gap / steps },
+        samples: if whole { steps } else { samples },
     }
 }
 

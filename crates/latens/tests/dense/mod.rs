@@ -35,6 +35,21 @@ pub fn random_record(model: &Model, samples: usize, seed: u64) -> Record {
     }
 }
 
+/// The same samples at unequal distances: whole numbers of steps, and others.
+pub fn uneven(record: &Record) -> Record {
+    let gaps = [1.0, 2.0, 1.0, 0.4, 1.0, 3.0, 1.0, 1.7, 1.0, 1.2];
+    let mut time = 0.0;
+    let times = (0..record.len()).map(|k| {
+        let now = time;
+        time += gaps[k % gaps.len()] * DT;
+        now
+    });
+    Record {
+        time: times.collect(),
+        ..record.clone()
+    }
+}
+
 /// A dense least-squares problem min Σ (rowᵀz − value)²/variance.
 pub struct Dense {
     n: usize,
@@ -91,11 +106,29 @@ pub fn dense_linear(record: &Record, noise: &Noise, prior: f64, with_first: bool
         }
         if k > 0 {
             let (a, b) = (2 * (k - 1), 2 * k);
-            let u = record.input(k - 1)[0];
-            let first = [(b, 1.0), (a, -1.0), (a + 1, -DT), (g, -DT * u)];
-            dense.add(&first, DT * 0.2 * u, noise.process[0]);
-            let second = [(b + 1, 1.0), (a + 1, -1.0 + 0.3 * DT), (a, DT), (p, -DT)];
-            dense.add(&second, 0.0, noise.process[1]);
+            let (u, gap) = (record.input(k - 1)[0], record.time[k] - record.time[k - 1]);
+            let steps = (gap / DT).round().max(1.0);
+            let h = gap / steps;
+            // what becomes of x and v, of u and of p in that many Euler steps
+            let mut columns = [[1.0, 0.0], [0.0, 1.0], [0.0; 2], [0.0; 2]];
+            for _ in 0..steps as usize {
+                for (c, [x, v]) in columns.iter_mut().enumerate() {
+                    let rate = [*v, -*x - 0.3 * *v];
+                    *x += h * (rate[0] + if c == 2 { u } else { 0.0 });
+                    *v += h * (rate[1] + if c == 3 { 1.0 } else { 0.0 });
+                }
+            }
+            for i in 0..2 {
+                let [x, v, driven, pushed] = columns.map(|column| column[i]);
+                let row = [
+                    (b + i, 1.0),
+                    (a, -x),
+                    (a + 1, -v),
+                    (g, -driven),
+                    (p, -pushed),
+                ];
+                dense.add(&row, 0.2 * driven, noise.process[i] * gap / DT);
+            }
         }
     }
     dense

@@ -1,6 +1,7 @@
 //! Reasons not to believe a prediction, in words.
 
-use super::{Facts, POOR, RecordFacts};
+use super::{Facts, RecordFacts};
+use crate::check::DETERMINED;
 use crate::estimate::Prediction;
 use crate::model::Model;
 
@@ -27,7 +28,7 @@ impl Facts {
         let start = prediction.deviations.iter().zip(&self.nominal.scale);
         let unknown: Vec<&str> = start
             .zip(&model.states)
-            .filter(|((std, scale), _)| **std > POOR * **scale)
+            .filter(|((std, scale), _)| **std > DETERMINED * **scale)
             .map(|(_, state)| state.name.as_str())
             .collect();
         if !unknown.is_empty() {
