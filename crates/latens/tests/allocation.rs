@@ -69,6 +69,7 @@ fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
         cost: Cost::default(),
         consistency: (0.0, 0),
         observer: &mut Silent,
+        stop: false,
     };
     let before = COUNT.get();
     match solver {

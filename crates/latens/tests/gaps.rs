@@ -123,7 +123,7 @@ fn every_solver_learns_from_gappy_records() {
     let text = systems::find("harmonic-oscillator").unwrap();
     let text = text
         .replace("z = \"z\"", "z = \"z\"\ntwice = \"2*z\"")
-        .replace("step = 0.001", "step = 0.01");
+        .replace("step = 1e-3", "step = 1e-2");
     let model = Model::from_text("harmonic-oscillator", &text).unwrap();
     let simulated = |steps: usize, start: Vec<(usize, f64)>| {
         let simulation = Simulation {

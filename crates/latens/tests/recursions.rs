@@ -47,6 +47,7 @@ fn with_epoch(
         cost: Cost::default(),
         consistency: (0.0, 0),
         observer: &mut Silent,
+        stop: false,
     };
     body(&mut epoch);
     (epoch.theta, epoch.covariance)
