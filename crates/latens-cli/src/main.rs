@@ -18,6 +18,7 @@ mod progress;
 mod schema;
 mod settings;
 mod simulate;
+mod stream;
 mod summary;
 mod systems;
 mod text;
@@ -61,6 +62,7 @@ enum Verb {
     Fit(Box<fit::Arguments>),
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
+    Stream(stream::Arguments),
     Schema(schema::Arguments),
 }
 
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Verb::Fit(arguments) => fit::run(&arguments),
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
+        Verb::Stream(arguments) => stream::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
