@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut warnings = vec![];
     if run.draws.is_empty() {
         warnings.push(format!(
-            "{folder} holds no draws of θ (its solver makes none, or its Latens was older): bands count the start alone"
+            "{folder} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
         ));
     }
     if !run.members.is_empty() && !constants.is_empty() {

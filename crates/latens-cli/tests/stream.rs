@@ -113,6 +113,19 @@ fn cut_in_two_it_is_the_same_to_the_last_bit() {
         "{}",
         err(&refused)
     );
+    // but no fit, which learned from records, goes on from it
+    let refused = place.fails(
+        1,
+        "fit spring.toml record.csv --resume whole --epochs 9 -o other",
+    );
+    assert!(refused.contains("the snapshot of a stream"), "{refused}");
+    // and its bands do not count what the fit did not know
+    let shown = place.succeeds("predict whole more.csv");
+    assert!(
+        shown.err.contains("a stream has gone on learning"),
+        "{}",
+        shown.err
+    );
 }
 
 #[test]

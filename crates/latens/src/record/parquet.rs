@@ -161,7 +161,7 @@ fn each<T: DataType>(
         }
         let mut taken = values.iter();
         for row in 0..records {
-            let null = present > 0 && levels[row] < present;
+            let null = levels.get(row).is_some_and(|level| *level < present);
             let value = if null { None } else { taken.next() };
             out.push(value.map_or(f64::NAN, &mut number));
         }
@@ -270,7 +270,7 @@ mod tests {
                 states: vec![],
                 time_step: None,
             };
-            let mapping = Mapping::parse(&["t=when"]).unwrap();
+            let mapping = Mapping::parse(["t=when"]).unwrap();
             Record::from_table(&table, &layout, &mapping, None).map_err(|e| e.to_string())
         };
         let record = read("I").unwrap();

@@ -93,7 +93,11 @@ impl<'a> Resumed<'a> {
         };
         let one = |run: &'a Run| {
             let checkpoint = run.facts.checkpoint.as_ref().ok_or_else(|| {
-                Error::Setting("this run was written by a Latens that could not resume".into())
+                let why = match run.facts.stream {
+                    Some(_) => "this is the snapshot of a stream, which `latens stream` goes on with: resume the run that the stream came from",
+                    None => "this run was written by a Latens that could not resume",
+                };
+                Error::Setting(why.into())
             })?;
             let reports = run.facts.epochs.iter().take(checkpoint.passes());
             Ok(Self {

@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// Writes the folder of a run that was read or adapted; `replace` as in [`super::save`].
+    /// Writes the folder of an adapted run; `replace` as in [`super::save`].
     ///
     /// # Errors
     /// Those of [`super::save`].
