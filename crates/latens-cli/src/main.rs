@@ -3,6 +3,7 @@
 mod assignments;
 mod check;
 mod data;
+mod datasets;
 mod demo;
 mod estimate;
 mod failure;
@@ -61,6 +62,7 @@ enum Verb {
     Fit(Box<fit::Arguments>),
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
+    Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
 
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Verb::Fit(arguments) => fit::run(&arguments),
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
+        Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
