@@ -3,6 +3,7 @@
 mod assignments;
 mod check;
 mod data;
+mod datasets;
 mod demo;
 mod estimate;
 mod failure;
@@ -63,6 +64,7 @@ enum Verb {
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
     Stream(stream::Arguments),
+    Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
 
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Stream(arguments) => stream::run(&arguments),
+        Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)

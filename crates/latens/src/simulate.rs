@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 
 use crate::model::tape::Networks;
-use crate::model::{Model, Point, Truth};
+use crate::model::{Hold, Model, Point, Truth};
 use crate::record::Record;
 use crate::step::Stepper;
 use crate::{Divergence, Error};
@@ -120,18 +120,35 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         d_y: system.measurements(),
         d_x: n,
     };
-    let (mut input, mut next, mut h) = (vec![0.0; m], vec![0.0; n], vec![0.0; record.d_y]);
+    let (mut next, mut h) = (vec![0.0; n], vec![0.0; record.d_y]);
+    // of this sample and, for a first-order hold, of the next
+    let mut input = vec![
+        0.0;
+        if model.hold == Hold::FirstOrder {
+            2 * m
+        } else {
+            m
+        }
+    ];
     for k in 0..=steps {
         let time = k as f64 * dt;
-        let at = Point {
-            time,
-            state: &state,
-            input: &[],
-            theta: &[],
-        };
-        controls.run(&mut slots, &mut [], env, at);
-        for (j, u) in input.iter_mut().enumerate() {
-            *u = controls.root(&slots, j) - feedback(truth, j, &state);
+        let announced = input.get(m..).map(<[f64]>::to_vec).filter(|_| k > 0);
+        for (ahead, input) in input.chunks_exact_mut(m.max(1)).enumerate() {
+            let at = Point {
+                time: (k + ahead) as f64 * dt,
+                state: &state,
+                input: &[],
+                theta: &[],
+            };
+            controls.run(&mut slots, &mut [], env, at);
+            for (j, u) in input.iter_mut().enumerate() {
+                *u = controls.root(&slots, j) - feedback(truth, j, &state);
+            }
+        }
+        if announced.is_some_and(|a| !a.is_empty() && a != input[..m]) {
+            return Err(Error::Setting(
+                "an input that depends on the states is not known ahead; take hold = \"zero-order\" in [time]".into(),
+            ));
         }
         let at = Point {
             time,
@@ -141,7 +158,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         };
         system.measure(&mut scratch.system, at, &mut h);
         record.time.push(time);
-        record.inputs.extend_from_slice(&input);
+        record.inputs.extend_from_slice(&input[..m]);
         record.outputs.extend_from_slice(&h);
         record
             .truth

@@ -68,11 +68,16 @@ fn gappy(model: &Model) -> Record {
 /// form tests/recursions.rs has.
 #[test]
 fn a_stream_is_the_filter_of_the_solvers() {
-    let model = model(LINEAR);
-    let record = gappy(&model);
-    let mut start = noise(&model);
+    is_the_filter_of_the_solvers(&model(LINEAR));
+    let first_order = format!("hold = \"first-order\"\n{LINEAR}");
+    is_the_filter_of_the_solvers(&model(&first_order));
+}
+
+fn is_the_filter_of_the_solvers(model: &Model) {
+    let record = gappy(model);
+    let mut start = noise(model);
     start.show(&record, model.system.direct());
-    let stepper = Stepper::new(&model, &model.system, DT);
+    let stepper = Stepper::new(model, &model.system, DT);
     let theta = vec![0.0; model.system.parameters()];
     let smoother = Smoother {
         stepper: &stepper,
@@ -81,14 +86,14 @@ fn a_stream_is_the_filter_of_the_solvers() {
         noise: &start,
     };
     let filtered = smoother.filtered();
-    let mut plain = stream(&model, options(false));
+    let mut plain = stream(model, options(false));
     for k in 0..record.len() {
         plain.step(sample(&record, k)).unwrap();
         assert_eq!(plain.states(), &filtered[k * 2..k * 2 + 2]);
     }
     assert_eq!(plain.theta(), theta);
 
-    let mut learning = stream(&model, options(true));
+    let mut learning = stream(model, options(true));
     learning.step(sample(&record, 0)).unwrap();
     // a segment starts behind its first sample
     let state = learning.state();
@@ -100,7 +105,7 @@ fn a_stream_is_the_filter_of_the_solvers() {
     };
     let settings = Settings::new(Solver::Joint);
     let mut epoch = Epoch {
-        model: &model,
+        model,
         stepper: &stepper,
         settings: &settings,
         noise: &start,

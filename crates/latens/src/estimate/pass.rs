@@ -63,10 +63,12 @@ impl Forward {
         2.0 * self.half_square(&self.means) / self.count() as f64
     }
 
-    /// Log likelihood at the common factor of all variances that makes it highest, but for a
-    /// constant: −½ (Σ ln s + N ln mean ν²/s).
-    pub fn profile_likelihood(&self) -> f64 {
-        -0.5 * (self.log_variance() + self.count() as f64 * self.consistency().ln())
+    /// Log likelihood, but for a constant, where all variances may be larger by a common factor
+    /// κ ≥ 1, at the best of them: −½ (Σ ln s + N ln κ + Σ ν²/(κ s)).
+    pub fn widened_likelihood(&self) -> f64 {
+        let (count, consistency) = (self.count() as f64, self.consistency());
+        let factor = consistency.max(1.0);
+        -0.5 * (self.log_variance() + count * (factor.ln() + consistency / factor))
     }
 
     /// The filter's covariance at a sample.

@@ -196,7 +196,7 @@ impl Predictor<'_> {
     /// How much looser than the fit left it the process noise must be for a record, by the likelihood
     /// of its data: of a record that the learned equations do not follow, exact equations would
     /// show states that fit it nowhere. All noise may be larger by a common factor, or a record with
-    /// a noisier sensor would ask for looser equations.
+    /// a noisier sensor would ask for looser equations; not smaller, or one without noise would.
     pub fn loosened(&self, record: &Record) -> Loosened {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let likelihood = |loosened: Loosened| {
@@ -204,7 +204,7 @@ impl Predictor<'_> {
             let smoother = self.smoother(&stepper, record, &noise);
             let states = smoother.kalman();
             let value = states.map_or(f64::NAN, |states| {
-                smoother.forward(&states).profile_likelihood()
+                smoother.forward(&states).widened_likelihood()
             });
             if value.is_nan() {
                 f64::NEG_INFINITY

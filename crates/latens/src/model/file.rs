@@ -33,6 +33,24 @@ pub enum Method {
     Rk4,
 }
 
+/// What an input does between samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// It keeps its value until the next sample.
+    ZeroOrder,
+    /// It goes straight to its next value.
+    FirstOrder,
+}
+
+impl Hold {
+    /// As written in `[time] hold`.
+    pub const NAMES: [(&'static str, Hold); 2] = [
+        ("zero-order", Hold::ZeroOrder),
+        ("first-order", Hold::FirstOrder),
+    ];
+}
+
 impl Method {
     /// As written in `[time] method`.
     pub const NAMES: [(&'static str, Method); 3] = [
@@ -133,6 +151,7 @@ pub struct ModelFile {
     pub step: Option<f64>,
     pub method: Method,
     pub substeps: usize,
+    pub hold: Hold,
     pub constants: Vec<Named<Expr>>,
     /// Each input and its unit.
     pub inputs: Vec<Named<String>>,
@@ -193,7 +212,7 @@ pub const KEYS: [(&str, &[&str]); 12] = [
             "fit",
         ],
     ),
-    ("time", &["unit", "step", "method", "substeps"]),
+    ("time", &["unit", "step", "method", "substeps", "hold"]),
     ("inputs", &["unit"]),
     (
         "states",

@@ -16,7 +16,7 @@ mod truth;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, ModelError};
-pub use file::Method;
+pub use file::{Hold, Method};
 pub use system::{System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
@@ -99,6 +99,7 @@ pub struct Model {
     pub method: Method,
     /// Steps of the method between two samples.
     pub substeps: usize,
+    pub hold: Hold,
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
     pub measurements: Vec<Quantity>,
@@ -176,6 +177,7 @@ impl Model {
             step: file.step,
             method: file.method,
             substeps: file.substeps,
+            hold: file.hold,
             states: file
                 .states
                 .iter()

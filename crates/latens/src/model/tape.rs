@@ -41,6 +41,7 @@ impl Curve {
 pub struct Point<'a> {
     pub time: f64,
     pub state: &'a [f64],
+    /// Of this sample; those of the following samples may come after it.
     pub input: &'a [f64],
     pub theta: &'a [f64],
 }

@@ -68,7 +68,8 @@ impl Record {
         Point {
             time: self.time[k],
             state,
-            input: self.input(k),
+            // to the end: a first-order hold looks at the next sample
+            input: &self.inputs[k * self.d_u..],
             theta,
         }
     }

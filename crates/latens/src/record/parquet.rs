@@ -161,6 +161,7 @@ fn each<T: DataType>(
         }
         let mut taken = values.iter();
         for row in 0..records {
+            // without a level the column has no nulls
             let null = levels.get(row).is_some_and(|level| *level < present);
             let value = if null { None } else { taken.next() };
             out.push(value.map_or(f64::NAN, &mut number));

@@ -7,12 +7,13 @@
 //! - RK4: the classical Runge–Kutta scheme
 //!
 //! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
-//! each of these may be cut into the model's sub-steps; the input is held over the gap. F_θ is kept
-//! for the rows that θ reaches between two samples ([`Stepper::rows`]): with one Euler step the
-//! unknown rows alone, otherwise all that they feed.
+//! each of these may be cut into the model's sub-steps. Over the gap the input is held, or, with a
+//! first-order hold, goes straight to its next value. F_θ is kept for the rows that θ reaches
+//! between two samples ([`Stepper::rows`]): with one Euler step the unknown rows alone, otherwise
+//! all that they feed.
 
 use crate::linalg::small::set_identity;
-use crate::model::{Method, Model, Point, System, Workspace};
+use crate::model::{Hold, Method, Model, Point, System, Workspace};
 use crate::record::Record;
 
 /// A discrete map for one system and one sample time.
@@ -21,6 +22,7 @@ pub struct Stepper<'s> {
     system: &'s System,
     method: Method,
     substeps: usize,
+    hold: Hold,
     dt: f64,
     rows: Vec<usize>,
     /// Whether no gap takes more than one Euler step.
@@ -55,6 +57,9 @@ pub struct Linearised {
 #[derive(Debug, Clone)]
 pub struct Scratch {
     pub(crate) system: Workspace,
+    input: Vec<f64>,
+    /// Time between the samples.
+    gap: f64,
     stage: Vec<f64>,
     slope: Vec<f64>,
     sum: Vec<f64>,
@@ -109,6 +114,7 @@ impl<'s> Stepper<'s> {
             system,
             method: model.method,
             substeps: model.substeps,
+            hold: model.hold,
             dt,
             rows,
             single,
@@ -151,6 +157,8 @@ impl<'s> Stepper<'s> {
         let theta = if self.single { 0 } else { self.rows.len() * p };
         Scratch {
             system: self.system.workspace(),
+            input: vec![0.0; self.system.inputs()],
+            gap: self.dt,
             stage: vec![0.0; n],
             slope: vec![0.0; n],
             sum: vec![0.0; n],
@@ -171,8 +179,27 @@ impl<'s> Stepper<'s> {
         }
     }
 
+    /// The input at a later time, `gap` being the time to the next sample.
+    fn input_at<'a>(
+        &self,
+        at: &Point<'a>,
+        (time, gap): (f64, f64),
+        room: &'a mut [f64],
+    ) -> &'a [f64] {
+        let next = at.input.get(room.len()..2 * room.len());
+        let (Hold::FirstOrder, Some(next)) = (self.hold, next) else {
+            return at.input;
+        };
+        let part = (time - at.time) / gap;
+        for (u, (from, to)) in room.iter_mut().zip(at.input.iter().zip(next)) {
+            *u = from + part * (to - from);
+        }
+        room
+    }
+
     /// x_i alone.
     pub fn advance(&self, scratch: &mut Scratch, at: Point, span: Span, next: &mut [f64]) {
+        let gap = span.length * span.steps as f64;
         next.copy_from_slice(at.state);
         let dt = span.length / self.substeps as f64;
         for s in 0..span.steps * self.substeps {
@@ -182,6 +209,7 @@ impl<'s> Stepper<'s> {
                     let point = Point {
                         time,
                         state: next,
+                        input: self.input_at(&at, (time, gap), &mut scratch.input),
                         ..at
                     };
                     self.system
@@ -193,6 +221,7 @@ impl<'s> Stepper<'s> {
                         let point = Point {
                             time,
                             state: next,
+                            input: self.input_at(&at, (time, gap), &mut scratch.input),
                             ..at
                         };
                         self.system
@@ -213,9 +242,11 @@ impl<'s> Stepper<'s> {
                                 *s = x + shift * dt * k;
                             }
                         }
+                        let stage = time + shift * dt;
                         let point = Point {
-                            time: time + shift * dt,
+                            time: stage,
                             state: &scratch.stage,
+                            input: self.input_at(&at, (stage, gap), &mut scratch.input),
                             ..at
                         };
                         self.system
@@ -242,12 +273,13 @@ impl<'s> Stepper<'s> {
     ) {
         let dt = span.length / self.substeps as f64;
         let count = span.steps * self.substeps;
+        scratch.gap = span.length * span.steps as f64;
         if self.single {
             assert_eq!(count, 1, "this stepper is for records without gaps");
             return self.euler(scratch, at, dt, with_theta, out);
         }
         if self.method == Method::Euler && count == 1 {
-            return self.euler_on_rows(scratch, at, dt, with_theta, out);
+            return self.euler_on_rows(scratch, at, at.time, dt, with_theta, out);
         }
         let n = at.state.len();
         out.next.copy_from_slice(at.state);
@@ -259,20 +291,19 @@ impl<'s> Stepper<'s> {
             let time = at.time + s as f64 * dt;
             match self.method {
                 Method::SemiImplicitEuler => {
-                    self.semi_implicit(scratch, Point { time, ..at }, dt, with_theta, out);
+                    self.semi_implicit(scratch, at, time, dt, with_theta, out);
                 }
                 Method::Euler | Method::Rk4 => {
                     // the sub-step's own map, then the chain rule F ← F_sub F, F_θ ← F_sub F_θ + F_sub,θ
                     let mut sub = std::mem::replace(&mut scratch.sub, empty());
-                    let point = Point {
-                        time,
+                    let from = Point {
                         state: &out.next,
                         ..at
                     };
                     if self.method == Method::Rk4 {
-                        self.rk4(scratch, point, dt, with_theta, &mut sub);
+                        self.rk4(scratch, from, time, dt, with_theta, &mut sub);
                     } else {
-                        self.euler_on_rows(scratch, point, dt, with_theta, &mut sub);
+                        self.euler_on_rows(scratch, from, time, dt, with_theta, &mut sub);
                     }
                     self.compose(scratch, &sub, with_theta, out);
                     scratch.sub = sub;
@@ -306,10 +337,12 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    /// f, ∂f/∂x and ∂f/∂θ at a point, the latter spread over [`Stepper::rows`] in `k_theta`.
-    fn slopes(&self, scratch: &mut Scratch, at: Point, with_theta: bool) {
+    /// f, ∂f/∂x and ∂f/∂θ at a time of the sample, the latter spread over [`Stepper::rows`] in `k_theta`.
+    fn slopes(&self, scratch: &mut Scratch, at: Point, time: f64, with_theta: bool) {
         let p = self.system.parameters();
         let ws = &mut scratch.system;
+        let input = self.input_at(&at, (time, scratch.gap), &mut scratch.input);
+        let at = Point { time, input, ..at };
         if !with_theta || p == 0 {
             return self
                 .system
@@ -338,12 +371,13 @@ impl<'s> Stepper<'s> {
         &self,
         scratch: &mut Scratch,
         at: Point,
+        time: f64,
         dt: f64,
         with_theta: bool,
         sub: &mut Linearised,
     ) {
         let n = at.state.len();
-        self.slopes(scratch, at, with_theta);
+        self.slopes(scratch, at, time, with_theta);
         sub.next.copy_from_slice(at.state);
         axpy(dt, &scratch.slope, &mut sub.next);
         set_identity(&mut sub.f_x, n);
@@ -360,6 +394,7 @@ impl<'s> Stepper<'s> {
         &self,
         scratch: &mut Scratch,
         at: Point,
+        time: f64,
         dt: f64,
         with_theta: bool,
         sub: &mut Linearised,
@@ -380,15 +415,11 @@ impl<'s> Stepper<'s> {
                 }
             }
             let stage = std::mem::take(&mut scratch.stage);
-            self.slopes(
-                scratch,
-                Point {
-                    time: at.time + shift * dt,
-                    state: &stage,
-                    ..at
-                },
-                with_theta,
-            );
+            let point = Point {
+                state: &stage,
+                ..at
+            };
+            self.slopes(scratch, point, time + shift * dt, with_theta);
             scratch.stage = stage;
             // product ← f_x dx with dx = I + a Δ dk
             if shift > 0.0 {
@@ -430,6 +461,7 @@ impl<'s> Stepper<'s> {
         &self,
         scratch: &mut Scratch,
         at: Point,
+        time: f64,
         dt: f64,
         with_theta: bool,
         out: &mut Linearised,
@@ -440,7 +472,7 @@ impl<'s> Stepper<'s> {
                 state: &out.next,
                 ..at
             };
-            self.slopes(scratch, point, with_theta);
+            self.slopes(scratch, point, time, with_theta);
             out.next[r] += dt * scratch.slope[r];
             // row r of F ← row r + Δ Σ_j f_x[r, j] row j, from the derivative of the mixed state
             scratch.product_x[..n].copy_from_slice(&out.f_x[r * n..(r + 1) * n]);
@@ -542,5 +574,52 @@ fn empty() -> Linearised {
 fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
     for (y, x) in y.iter_mut().zip(x) {
         *y += a * x;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    /// With a first-order hold ∫u is the trapezoid's, exactly, for any input and any number of
+    /// sub-steps; with a zero-order hold the rectangle's. The last sample has no next, and holds.
+    #[test]
+    fn holds_are_rectangles_and_trapezoids() {
+        let u = [0.3, -1.0, 2.5, 0.7];
+        let record = Record {
+            name: "steps".into(),
+            time: (0..4).map(|k| 0.5 * f64::from(k)).collect(),
+            inputs: u.to_vec(),
+            outputs: vec![0.0; 4],
+            truth: None,
+            d_u: 1,
+            d_y: 1,
+            d_x: 1,
+        };
+        for substeps in [1, 3] {
+            for (hold, first_order) in [("zero-order", false), ("first-order", true)] {
+                let text = format!(
+                    "[time]\nstep = 0.5\nmethod = \"rk4\"\nsubsteps = {substeps}\nhold = \"{hold}\"\n\
+                     [inputs]\nu = {{}}\n[states.x]\nderivative = \"u\"\n[measurements]\ny = \"x\"\n"
+                );
+                let model = Model::from_text("integral", &text).unwrap();
+                let stepper = Stepper::new(&model, &model.system, 0.5);
+                let span = stepper.span(0.5);
+                let (mut scratch, mut out) = (stepper.scratch(), stepper.linearised());
+                let mut next = [0.0];
+                for k in 0..4 {
+                    let at = record.point(k, &[1.0], &[]);
+                    stepper.advance(&mut scratch, at, span, &mut next);
+                    stepper.linearise(&mut scratch, at, span, false, &mut out);
+                    let after = match first_order && k < 3 {
+                        true => (u[k] + u[k + 1]) / 2.0,
+                        false => u[k],
+                    };
+                    assert!((next[0] - 1.0 - 0.5 * after).abs() < 1e-15, "{hold} {k}");
+                    assert!((out.next[0] - next[0]).abs() < 1e-15, "{hold} {k}");
+                }
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::super::expression::Expr;
 use super::super::network::Activation;
 use super::values::{Fields, Value};
 use super::{
-    At, Diagnostic, HeldOutDef, LqrDef, MeasurementDef, Method, ModelFile, NetworkDef,
+    At, Diagnostic, HeldOutDef, Hold, LqrDef, MeasurementDef, Method, ModelFile, NetworkDef,
     SimulationDef, Span, StateDef, TableDef, UnknownDef, keys,
 };
 use crate::suggest::suggest;
@@ -50,6 +50,9 @@ impl<'t> Reader<'t> {
                 .choice(time, "method", &Method::NAMES)
                 .unwrap_or(Method::Euler),
             substeps: self.count(time, "substeps").unwrap_or(1),
+            hold: self
+                .choice(time, "hold", &Hold::NAMES)
+                .unwrap_or(Hold::ZeroOrder),
             constants: self.named_expressions(root, "constants"),
             inputs: self.entries(root, "inputs", Self::input),
             states: self.entries(root, "states", Self::state),
