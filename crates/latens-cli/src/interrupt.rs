@@ -1,7 +1,9 @@
-//! Ctrl-C: the first asks a fit to stop, the second ends the program.
+//! Ctrl-C: the first asks to stop, the second ends the program.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::failure::Failure;
 use crate::text;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -19,6 +21,22 @@ pub fn install(first: &'static str) {
         } else if !WRITING.load(Ordering::SeqCst) {
             std::process::exit(INTERRUPTED.into());
         }
+    });
+}
+
+/// Takes over Ctrl-C for a verb that waits for others most of the time: the first finishes and
+/// ends the program, in a thread of its own.
+pub fn finish_with(finish: impl Fn() -> Result<(), Failure> + Send + Sync + 'static) {
+    let finish = Arc::new(finish);
+    let _ = ctrlc::set_handler(move || {
+        if ASKED.swap(true, Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED.into());
+        }
+        let finish = Arc::clone(&finish);
+        std::thread::spawn(move || {
+            let failed = finish().map_err(Failure::report).is_err();
+            std::process::exit(i32::from(failed));
+        });
     });
 }
 

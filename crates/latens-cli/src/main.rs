@@ -19,6 +19,7 @@ mod progress;
 mod schema;
 mod settings;
 mod simulate;
+mod stream;
 mod summary;
 mod systems;
 mod text;
@@ -63,6 +64,7 @@ enum Verb {
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
     Data(datasets::Arguments),
+    Stream(stream::Arguments),
     Schema(schema::Arguments),
 }
 
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Data(arguments) => datasets::run(&arguments),
+        Verb::Stream(arguments) => stream::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)

@@ -30,6 +30,9 @@ pub enum Error {
     /// A run folder that is not one.
     #[error("{}: {message}", path.display())]
     Run { path: PathBuf, message: String },
+    /// A sample of a stream that cannot follow the one before it.
+    #[error("{0}")]
+    Sample(String),
     /// Stopped by the observer (Ctrl-C).
     #[error("stopped")]
     Stopped,

@@ -43,10 +43,15 @@ impl Noise {
 
     /// Puts the start's mean where a record's first measurements show a state.
     pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
-        for (y, direct) in record.output(0).iter().zip(direct) {
-            if let (Some(i), false) = (direct, y.is_nan()) {
-                self.start_mean[*i] = *y;
-            }
+        show(&mut self.start_mean, record.output(0), direct);
+    }
+}
+
+/// Puts states where the measurements of a sample show them.
+pub(crate) fn show(states: &mut [f64], output: &[f64], direct: &[Option<usize>]) {
+    for (y, direct) in output.iter().zip(direct) {
+        if let (Some(i), false) = (direct, y.is_nan()) {
+            states[*i] = *y;
         }
     }
 }

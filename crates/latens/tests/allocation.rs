@@ -3,6 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use latens::estimate::Stream;
+use latens::estimate::stream::{Options, Sample, Setting};
 use latens::linalg::{PackedCovariance, Precision};
 use latens::objective::Cost;
 use latens::simulate::{Simulation, simulate};
@@ -77,6 +79,60 @@ fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
         _ => alternating::sweep(&mut epoch, &[segment], Form::Corrected).unwrap(),
     }
     COUNT.get() - before
+}
+
+/// Allocations of a stream over a record with gaps.
+fn of_a_stream(name: &str, text: &str, learn: bool, steps: usize) -> usize {
+    let model = Model::from_text(name, text).unwrap();
+    let simulation = Simulation {
+        steps: Some(steps),
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let (n, theta) = (model.states.len(), initial_theta(&model, 1));
+    let setting = Setting {
+        stepper: Stepper::new(&model, &model.system, record.step()),
+        noise: Noise {
+            process: vec![1e-6; n],
+            measurement: vec![1e-6; record.d_y],
+            start_mean: record.truth(0).unwrap().to_vec(),
+            start: vec![1e-2; n],
+        },
+        scale: vec![1e3; n],
+        prior: 1.0,
+    };
+    let options = Options {
+        learn,
+        forget: Some(1e3),
+        ..Options::default()
+    };
+    let covariance = PackedCovariance::scaled_identity(theta.len(), 1e-3, Precision::Double);
+    let mut stream = Stream::new(setting, options, theta, covariance);
+    let before = COUNT.get();
+    for k in 0..record.len() {
+        let time = Some(record.time[k]);
+        let (input, output) = (record.input(k), record.output(k));
+        if k % 7 != 3 {
+            stream
+                .step(Sample {
+                    time,
+                    input,
+                    output,
+                })
+                .unwrap();
+        }
+    }
+    COUNT.get() - before
+}
+
+#[test]
+fn a_stream_does_not_allocate() {
+    for name in ["hodgkin-huxley", "cart-pole"] {
+        for learn in [false, true] {
+            let count = of_a_stream(name, systems::find(name).unwrap(), learn, 100);
+            assert_eq!(count, 0, "{name}, learn: {learn}");
+        }
+    }
 }
 
 #[test]

@@ -303,9 +303,9 @@ fn static_gain_vanishes_but_the_cross_covariance_does_not() {
             for tick in 1..6 {
                 let before = epoch.theta[0];
                 joint.predict(epoch, tick).unwrap();
-                let f_theta = &joint.sweep.step.f_theta;
+                let f_theta = &joint.sweep.filter.step.f_theta;
                 assert_eq!(f_theta, &[0.0, 0.0, DT], "only c' depends on p");
-                let recurrent = joint.cross[0]; // P_aθ, what H picks
+                let recurrent = joint.cross.values[0]; // P_aθ, what H picks
                 joint.correct(epoch, tick).unwrap();
                 if tick < 3 {
                     assert_eq!(recurrent, 0.0);

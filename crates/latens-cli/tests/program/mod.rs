@@ -47,7 +47,11 @@ impl Place {
     fn run(&self, line: &str) -> Output {
         let mut command = Command::new(BINARY);
         command.current_dir(self.0.path());
-        command.args(line.split_whitespace()).output().unwrap()
+        let (arguments, input) = line.split_once(" < ").unwrap_or((line, ""));
+        if !input.is_empty() {
+            command.stdin(fs::File::open(self.path(input.trim())).unwrap());
+        }
+        command.args(arguments.split_whitespace()).output().unwrap()
     }
 
     /// Runs `latens …`, which must succeed.

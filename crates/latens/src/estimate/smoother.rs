@@ -13,7 +13,7 @@
 //! The covariance of a smoothed state is P − P Λ P, with Λ carried along with π.
 //! The step is shortened until the true objective decreases.
 
-use super::filter::StateFilter;
+use super::extended::ExtendedFilter;
 use crate::model::Point;
 use crate::objective::{Cost, Noise, trajectory_cost};
 use crate::record::Record;
@@ -47,41 +47,22 @@ impl Smoother<'_> {
     /// The extended Kalman filter's estimates; `Err` with the sample and the state that is not
     /// finite any more.
     pub fn kalman(&self) -> Result<Vec<f64>, (usize, usize)> {
-        let (system, record) = (self.stepper.system(), self.record);
-        let (n, c) = (system.states(), system.measurements());
-        let mut filter = StateFilter::new(&self.noise.start_mean, &self.noise.start);
-        let (mut scratch, mut step) = (self.stepper.scratch(), self.stepper.linearised());
-        let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
-        let mut states = Vec::with_capacity(record.len() * n);
-        let mut predicted = vec![0.0; n];
+        let (record, noise) = (self.record, self.noise);
+        let mut filter = ExtendedFilter::new(self.stepper, &noise.start_mean, &noise.start);
+        let mut states = Vec::with_capacity(record.len() * noise.start.len());
         for i in 0..record.len() {
             if i > 0 {
-                let span = self.linearise(&mut scratch, i - 1, &filter.mean, false, &mut step);
-                filter.predict(&step.f_x, &self.noise.process, span.samples);
-                filter.mean.copy_from_slice(&step.next);
+                let (at, gap) = (self.point(i - 1, &[]), record.gap(i - 1));
+                filter.advance(self.stepper, at, gap, &noise.process, false);
             }
-            predicted.copy_from_slice(&filter.mean);
-            let at = self.point(i, &predicted);
-            system.linearise_measurement(&mut scratch.system, at, &mut h, &mut h_x);
-            for (k, y) in record
-                .output(i)
-                .iter()
-                .enumerate()
-                .filter(|(_, y)| !y.is_nan())
-            {
-                let row = &h_x[k * n..(k + 1) * n];
-                let moved: f64 = row
-                    .iter()
-                    .zip(&filter.mean)
-                    .zip(&predicted)
-                    .map(|((h, x), p)| h * (x - p))
-                    .sum();
-                filter.correct(row, y - h[k] - moved, self.noise.measurement[k]);
+            filter.measure(self.stepper, self.point(i, &[]));
+            for (k, (y, r)) in record.output(i).iter().zip(&noise.measurement).enumerate() {
+                filter.correct(k, *y, *r);
             }
-            if let Some(state) = filter.mean.iter().position(|x| !x.is_finite()) {
+            if let Some(state) = filter.states.mean.iter().position(|x| !x.is_finite()) {
                 return Err((i, state));
             }
-            states.extend_from_slice(&filter.mean);
+            states.extend_from_slice(&filter.states.mean);
         }
         Ok(states)
     }

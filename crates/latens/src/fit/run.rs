@@ -6,6 +6,7 @@
 //!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
 //!     states.csv            the states over time (states_1.csv, … for several records)
 //!     ensemble/1, …         the members of an ensemble, each a run
+//!     stream.safetensors    only in the snapshot of a stream: the filter, see [`Run::stream`]
 //! ```
 //!
 //! [`save`] writes the folder whole or not at all; [`load`] gives back θ, scaling, covariance
@@ -16,6 +17,7 @@ mod doubts;
 mod facts;
 mod folder;
 mod states;
+mod stream;
 mod weights;
 
 use std::fs;
@@ -25,9 +27,11 @@ use sha2::{Digest, Sha256};
 
 pub use facts::{About, Constant, EpochFacts, Facts, MemberFacts, RecordFacts};
 pub use folder::check;
+pub use stream::StreamFacts;
 
 use super::Fit;
 use crate::Error;
+use crate::estimate::stream::State;
 use crate::estimate::{Prediction, Predictor, Start, ensemble};
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
@@ -37,6 +41,7 @@ const MODEL: &str = "model.toml";
 const WEIGHTS: &str = "weights.safetensors";
 const FACTS: &str = "fit.json";
 const STATES: &str = "states";
+const STREAM: &str = "stream.safetensors";
 const ENSEMBLE: &str = "ensemble";
 
 /// A record and the file that it came from.
@@ -62,6 +67,8 @@ pub struct Run {
     pub facts: Facts,
     /// Of an ensemble, all of them.
     pub members: Vec<Run>,
+    /// Where a stream goes on, for a snapshot of one.
+    pub stream: Option<State>,
 }
 
 impl Run {
@@ -185,27 +192,55 @@ pub fn save(
 
 /// Writes the files of one run.
 fn write(fit: &Fit, sources: &[Source], facts: &Facts, inside: &Path) -> Result<(), Error> {
-    let put = |name: &str, bytes: &[u8]| {
-        let path = inside.join(name);
-        fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
-    };
-    put(MODEL, fit.model.text.as_bytes())?;
-    put(WEIGHTS, &weights::encode(fit, &inside.join(WEIGHTS))?)?;
-    let json = facts.to_json();
-    let json = json.map_err(|e| Error::io("write", &inside.join(FACTS), e.into()))?;
-    put(FACTS, &json)?;
+    let Fit {
+        model,
+        theta,
+        covariance,
+        draws,
+        ..
+    } = fit;
+    put(inside, model, facts, |path| {
+        weights::encode(model, theta, covariance, draws, path)
+    })?;
     for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
         let table = states::table(&fit.model, source.record, estimate)?;
         let name = match sources.len() {
             1 => format!("{STATES}.csv"),
             _ => format!("{STATES}_{}.csv", k + 1),
         };
-        let mut text = Vec::new();
-        let path = inside.join(&name);
-        write_csv_to(&mut text, &table).map_err(|e| Error::io("write", &path, e))?;
-        put(&name, &text)?;
+        put_file(inside, &name, |path| {
+            let mut text = Vec::new();
+            let written = write_csv_to(&mut text, &table);
+            written.map_err(|e| Error::io("write", path, e))?;
+            Ok(text)
+        })?;
     }
     Ok(())
+}
+
+/// The files that every run has.
+fn put(
+    inside: &Path,
+    model: &Model,
+    facts: &Facts,
+    weights: impl FnOnce(&Path) -> Result<Vec<u8>, Error>,
+) -> Result<(), Error> {
+    put_file(inside, MODEL, |_| Ok(model.text.as_bytes().to_vec()))?;
+    put_file(inside, WEIGHTS, weights)?;
+    put_file(inside, FACTS, |path| {
+        let json = facts.to_json();
+        json.map_err(|e| Error::io("write", path, e.into()))
+    })
+}
+
+fn put_file(
+    inside: &Path,
+    name: &str,
+    content: impl FnOnce(&Path) -> Result<Vec<u8>, Error>,
+) -> Result<(), Error> {
+    let path = inside.join(name);
+    let bytes = content(&path)?;
+    fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
 }
 
 /// What the record at a place serves for.
@@ -256,17 +291,29 @@ pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
     let precision = facts.settings.precision();
     let members = facts.ensemble.iter().map(|m| load(folder.join(&m.run)));
     let members = members.collect::<Result<_, _>>()?;
-    match weights::decode(&bytes, &mut model, precision) {
-        Ok(weights) => Ok(Run {
-            model,
-            theta: weights.theta,
-            covariance: weights.covariance,
-            draws: weights.draws,
-            facts,
-            members,
-        }),
-        Err(message) => fail(&weights_path, message),
-    }
+    let weights = match weights::decode(&bytes, &mut model, precision) {
+        Ok(weights) => weights,
+        Err(message) => return fail(&weights_path, message),
+    };
+    let stream = match &facts.stream {
+        None => None,
+        Some(own) => {
+            let path = folder.join(STREAM);
+            match stream::decode(&read(&path)?, &model, &weights.theta, own, precision) {
+                Ok(state) => Some(state),
+                Err(message) => return fail(&path, message),
+            }
+        }
+    };
+    Ok(Run {
+        model,
+        theta: weights.theta,
+        covariance: weights.covariance,
+        draws: weights.draws,
+        facts,
+        members,
+        stream,
+    })
 }
 
 #[cfg(test)]

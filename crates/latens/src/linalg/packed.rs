@@ -44,6 +44,19 @@ enum Triangle {
     Single(Vec<f32>),
 }
 
+/// What a [`PackedCovariance`] consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts {
+    /// `P₀`, row by row.
+    pub triangle: Vec<f64>,
+    /// The columns of `G` in use, one after another.
+    pub pending: Vec<f64>,
+    /// `α`.
+    pub factor: f64,
+    /// `c`.
+    pub shift: f64,
+}
+
 /// Symmetric positive definite matrix `P = α (P₀ + c I − G Gᵀ)` for recursive filters.
 ///
 /// `P₀` is a packed lower triangle: row `i` has `i + 1` entries and follows row `i − 1` without a
@@ -118,6 +131,41 @@ impl PackedCovariance {
         }
     }
 
+    /// All of `P`, delayed updates as they wait: [`from_parts`](Self::from_parts) makes a matrix of
+    /// them that goes on bit for bit.
+    pub fn parts(&self) -> Parts {
+        let column = |k: usize| {
+            let panels = self.pending.iter().flat_map(move |panel| panel[k].0);
+            panels.take(self.n)
+        };
+        Parts {
+            triangle: match &self.triangle {
+                Triangle::Double(packed) => packed.clone(),
+                Triangle::Single(packed) => packed.iter().map(|&p| p.into()).collect(),
+            },
+            pending: (0..self.count).flat_map(column).collect(),
+            factor: self.factor,
+            shift: self.shift,
+        }
+    }
+
+    /// `P` from its parts; `None` where they do not belong together.
+    pub fn from_parts(n: usize, parts: Parts, precision: Precision) -> Option<Self> {
+        let count = parts.pending.len() / n.max(1);
+        let fits = parts.triangle.len() == row_start(n) && parts.pending.len() == count * n;
+        if !fits || count > DELAY {
+            return None;
+        }
+        let mut new = Self::from_packed(n, parts.triangle, precision);
+        for (k, column) in parts.pending.chunks_exact(n.max(1)).enumerate() {
+            for (panel, values) in new.pending.iter_mut().zip(column.chunks(PANEL)) {
+                panel[k].0[..values.len()].copy_from_slice(values);
+            }
+        }
+        (new.count, new.factor, new.shift) = (count, parts.factor, parts.shift);
+        Some(new)
+    }
+
     /// Number of parameters `n`.
     pub fn dim(&self) -> usize {
         self.n
@@ -186,13 +234,28 @@ impl PackedCovariance {
         self.shift += variance / self.factor;
     }
 
-    /// `P ← factor · P`, for exponential forgetting (`factor = 1/λ`) or annealing; O(1).
+    /// `P ← factor · P`, for forgetting or annealing; O(1), but where the factors of many calls
+    /// without a downdate have gone out of bounds together.
     ///
     /// # Panics
     /// If `factor` is not positive and finite.
     pub fn scale(&mut self, factor: f64) {
         assert!(factor > 0.0 && factor.is_finite(), "factor {factor}");
         self.factor *= factor;
+        if !(1e-100..1e100).contains(&self.factor) {
+            self.flush();
+        }
+    }
+
+    /// The variance `P_ii` alone, exact also while updates are pending.
+    pub fn variance(&self, i: usize) -> f64 {
+        let entry = match &self.triangle {
+            Triangle::Double(packed) => packed[row_start(i) + i],
+            Triangle::Single(packed) => packed[row_start(i) + i].into(),
+        };
+        let columns = &self.pending[i / PANEL][..self.count];
+        let pending: f64 = columns.iter().map(|g| g.0[i % PANEL].powi(2)).sum();
+        self.factor * (entry + self.shift - pending)
     }
 
     /// Applies everything that is pending in one pass: `P₀ ← α (P₀ + c I − G Gᵀ)`. Never needed
@@ -428,6 +491,36 @@ mod tests {
                 "period {period}"
             );
         }
+    }
+
+    /// Cut anywhere, taken apart and put together, the recursion goes on bit for bit.
+    #[test]
+    fn parts_go_on_bit_for_bit() {
+        let n = 45;
+        for (precision, rounding) in [(Precision::Double, 1e-13), (Precision::Single, 1e-6)] {
+            let run = |cut: usize| {
+                let mut random = Uniform(9);
+                let mut p = PackedCovariance::from_diagonal(&vec![2.0; n], precision);
+                for step in 0..70 {
+                    update(&mut p, &random.vector(n), 0.1);
+                    p.scale(0.999);
+                    p.inflate(1e-3);
+                    if step == cut {
+                        p = PackedCovariance::from_parts(n, p.parts(), precision).unwrap();
+                    }
+                }
+                let variances: Vec<f64> = (0..n).map(|i| p.variance(i)).collect();
+                assert!(relative_difference(&variances, &p.clone().diagonal()) < rounding);
+                p.to_packed()
+            };
+            let whole = run(1000);
+            for cut in [0, 10, 23, 24, 25, 69] {
+                assert!(run(cut) == whole, "{precision:?}, cut at {cut}");
+            }
+        }
+        let mut parts = PackedCovariance::scaled_identity(3, 1.0, Precision::Double).parts();
+        parts.pending.push(1.0);
+        assert!(PackedCovariance::from_parts(3, parts, Precision::Double).is_none());
     }
 
     #[test]

@@ -42,22 +42,7 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         .find(|(_, row)| !is_skipped(row, None))
         .ok_or_else(|| RecordError::NoHeader { file: file() })?;
     let delimiter = delimiter(header);
-    let names = cells(header, delimiter)
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| RecordError::Quote { file: file(), line })?;
-    if let Some(column) = names.iter().position(|name| name.is_empty()) {
-        let column = column + 1;
-        let file = file();
-        return Err(RecordError::EmptyName { file, line, column });
-    }
-    // In quotes a number is a name.
-    if !header.contains('"') && names.iter().all(|name| name.parse::<f64>().is_ok()) {
-        return Err(RecordError::HeaderOfNumbers { file: file(), line });
-    }
-    check_names(
-        &format!("{source}: line {line}"),
-        names.iter().map(|n| n.as_ref()),
-    )?;
+    let names = header_names(source, line, header, delimiter)?;
 
     let mut columns: Vec<_> = names
         .iter()
@@ -89,29 +74,59 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
     Ok(Table::from_text(source, columns, lines))
 }
 
+/// The names in a header line, each once.
+pub(super) fn header_names<'h>(
+    source: &str,
+    line: usize,
+    header: &'h str,
+    delimiter: char,
+) -> Result<Vec<Cow<'h, str>>, RecordError> {
+    let file = || source.to_owned();
+    let names = cells(header, delimiter)
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| RecordError::Quote { file: file(), line })?;
+    if let Some(column) = names.iter().position(|name| name.is_empty()) {
+        let column = column + 1;
+        let file = file();
+        return Err(RecordError::EmptyName { file, line, column });
+    }
+    // In quotes a number is a name.
+    if !header.contains('"') && names.iter().all(|name| name.parse::<f64>().is_ok()) {
+        return Err(RecordError::HeaderOfNumbers { file: file(), line });
+    }
+    check_names(
+        &format!("{source}: line {line}"),
+        names.iter().map(|n| n.as_ref()),
+    )?;
+    Ok(names)
+}
+
 /// A comment or a blank line; tabs alone are a row of empty cells where tabs are delimiters.
-fn is_skipped(row: &str, delimiter: Option<char>) -> bool {
+pub(super) fn is_skipped(row: &str, delimiter: Option<char>) -> bool {
     let start = row.trim_start_matches(|c: char| c.is_whitespace() && Some(c) != delimiter);
     start.is_empty() || start.starts_with('#')
 }
 
 fn push(column: &mut Column, cell: &str) {
-    let value = match cell.parse::<f64>() {
-        // One NaN for all, so that equal files give equal bits.
-        Ok(v) if v.is_nan() => f64::NAN,
-        Ok(v) => v,
-        Err(_) => {
-            if !cell.is_empty() && cell != "NA" && column.text.is_none() {
-                let text = cell.chars().take(40).collect();
-                column.text = Some((column.len(), text));
-            }
-            f64::NAN
-        }
-    };
-    column.values.push(value);
+    let value = number(cell);
+    if value.is_none() && column.text.is_none() {
+        let text = cell.chars().take(40).collect();
+        column.text = Some((column.len(), text));
+    }
+    column.values.push(value.unwrap_or(f64::NAN));
 }
 
-fn delimiter(header: &str) -> char {
+/// The number in a cell, NaN where there is none; `None` for text.
+pub(super) fn number(cell: &str) -> Option<f64> {
+    match cell.parse::<f64>() {
+        // One NaN for all, so that equal files give equal bits.
+        Ok(v) if v.is_nan() => Some(f64::NAN),
+        Ok(v) => Some(v),
+        Err(_) => (cell.is_empty() || cell == "NA").then_some(f64::NAN),
+    }
+}
+
+pub(super) fn delimiter(header: &str) -> char {
     let count = |d: char| {
         let mut quoted = false;
         let outside = header.chars().filter(|&c| {
@@ -128,7 +143,7 @@ fn delimiter(header: &str) -> char {
 }
 
 /// The cells of a line without the spaces around them; `None` for a broken quote.
-fn cells(row: &str, delimiter: char) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+pub(super) fn cells(row: &str, delimiter: char) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let quotes = row.contains('"');
     let mut rest = Some(row);
     std::iter::from_fn(move || {
@@ -202,20 +217,29 @@ pub fn write(out: &mut impl Write, table: &Table) -> io::Result<()> {
                 out.write_all(b",")?;
             }
             let value = column.values[row];
-            if value.is_nan() {
-                // A line that is empty altogether would be taken for a blank one.
-                if columns.len() == 1 {
-                    out.write_all(b"NaN")?;
-                }
-            } else if value == 0.0 || (1e-5..1e16).contains(&value.abs()) {
-                write!(out, "{value}")?;
-            } else {
-                write!(out, "{value:e}")?;
+            // A line that is empty altogether would be taken for a blank one.
+            if value.is_nan() && columns.len() == 1 {
+                out.write_all(b"NaN")?;
             }
+            write_number(out, value)?;
         }
         out.write_all(b"\n")?;
     }
     Ok(())
+}
+
+/// Writes the shortest digits that give the same number back, nothing for NaN.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_number(out: &mut impl Write, value: f64) -> io::Result<()> {
+    if value.is_nan() {
+        Ok(())
+    } else if value == 0.0 || (1e-5..1e16).contains(&value.abs()) {
+        write!(out, "{value}")
+    } else {
+        write!(out, "{value:e}")
+    }
 }
 
 /// Writes a table to a file, whole or not at all.

@@ -11,12 +11,14 @@ pub enum Place {
     Line(usize),
     /// Sample of a binary file or of a table that never was a file.
     Sample(usize),
+    /// Line that is a JSON object.
+    Object(usize),
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Line(n) => write!(f, "line {n}"),
+            Self::Line(n) | Self::Object(n) => write!(f, "line {n}"),
             Self::Sample(n) => write!(f, "sample {n}"),
         }
     }
@@ -45,6 +47,7 @@ impl fmt::Display for Cell {
         } = self;
         match place {
             Place::Line(_) => write!(f, "{file}: {place}, column {column} ({name})"),
+            Place::Object(_) => write!(f, "{file}: {place}, member {name}"),
             // The order of variables in a MATLAB file means nothing to its owner.
             Place::Sample(_) => write!(f, "{file}: {place} of {name}"),
         }
@@ -121,6 +124,15 @@ pub enum RecordError {
     /// A quoted cell that does not end.
     #[error("{file}: line {line}: a quoted cell is not closed, or text follows its closing quote")]
     Quote { file: String, line: usize },
+    /// A line that should be an object.
+    #[error(
+        "{file}: line {line} is not a JSON object: {what}; the first line was one, so all must be"
+    )]
+    NotAnObject {
+        file: String,
+        line: usize,
+        what: String,
+    },
     /// A header and nothing below it.
     #[error("{file} has no data rows below its header")]
     NoRows { file: String },

@@ -146,7 +146,11 @@ impl Record {
     }
 }
 
-fn check_mapping(table: &Table, layout: &Layout, mapping: &Mapping) -> Result<(), RecordError> {
+pub(super) fn check_mapping(
+    table: &Table,
+    layout: &Layout,
+    mapping: &Mapping,
+) -> Result<(), RecordError> {
     let mut known = vec!["t".to_owned()];
     known.extend(layout.inputs.iter().chain(&layout.measurements).cloned());
     known.extend(layout.truth_names());
@@ -179,7 +183,7 @@ fn check_mapping(table: &Table, layout: &Layout, mapping: &Mapping) -> Result<()
 }
 
 /// The columns of the inputs and of the measurements, or all that are missing at once.
-fn required(
+pub(super) fn required(
     table: &Table,
     layout: &Layout,
     mapping: &Mapping,

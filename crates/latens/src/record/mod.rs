@@ -9,6 +9,7 @@ mod atomic;
 mod csv;
 mod error;
 mod layout;
+pub mod lines;
 mod mapping;
 mod mat;
 mod parquet;
@@ -18,7 +19,7 @@ mod table;
 use crate::model::Point;
 
 pub use atomic::write_atomic;
-pub use csv::{write as write_csv_to, write_csv};
+pub use csv::{write as write_csv_to, write_csv, write_number};
 pub use error::{Cell, Missing, Place, RecordError};
 pub use layout::{Columns, Layout};
 pub use mapping::Mapping;

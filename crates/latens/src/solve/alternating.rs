@@ -26,6 +26,7 @@
 
 use super::epoch::{Epoch, Segment, Sweep};
 use crate::Error;
+use crate::estimate::ExtendedFilter;
 use crate::linalg::small::{cholesky, dot};
 
 /// What the θ step does with a row.
@@ -74,23 +75,23 @@ pub fn sweep(epoch: &mut Epoch, segments: &[Segment], form: Form) -> Result<(), 
             }
             stream.advance(epoch, tick, true)?;
             stream.correct(epoch, tick)?;
-            let n = stream.filter.mean.len();
-            for (&row, gradient) in rows
-                .iter()
-                .zip(stream.step.f_theta.chunks_exact(parameters))
-            {
+            let ExtendedFilter {
+                states, step, span, ..
+            } = &stream.filter;
+            let n = states.mean.len();
+            for (&row, gradient) in rows.iter().zip(step.f_theta.chunks_exact(parameters)) {
                 // a row that θ does not reach in this step
                 if gradient.iter().all(|g| *g == 0.0) {
                     continue;
                 }
-                let process = epoch.noise.process[row] * stream.span.samples;
+                let process = epoch.noise.process[row] * span.samples;
                 let mut q = process * epoch.settings.parameter_noise.powi(2);
                 if epoch.settings.count_state_uncertainty {
-                    q += stream.filter.covariance[row * n + row];
+                    q += states.covariance[row * n + row];
                 }
                 let at = taken.residuals.len() * parameters;
                 taken.gradients[at..at + parameters].copy_from_slice(gradient);
-                let residual = stream.filter.mean[row] - stream.step.next[row];
+                let residual = states.mean[row] - step.next[row];
                 taken.residuals.push((residual, q, number));
             }
         }

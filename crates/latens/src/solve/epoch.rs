@@ -2,12 +2,12 @@
 
 use super::settings::{Settings, Solver};
 use super::{Observer, Progress};
-use crate::estimate::StateFilter;
+use crate::estimate::ExtendedFilter;
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::objective::{Cost, Noise, data_term, half_square};
 use crate::record::Record;
-use crate::step::{Linearised, Scratch, Span, Stepper};
+use crate::step::Stepper;
 use crate::{Divergence, Error};
 
 /// A piece of a record, and the state from which it starts.
@@ -41,8 +41,6 @@ pub struct Epoch<'e> {
     pub stop: bool,
 }
 
-/// A state this many scales away from any start is lost.
-const LOST: f64 = 1e6;
 /// Steps between two looks at the observer.
 const REPORT: usize = 500;
 
@@ -113,102 +111,78 @@ impl Epoch<'_> {
 /// The state filter on its way through a segment.
 pub struct Sweep<'r> {
     pub segment: Segment<'r>,
-    pub filter: StateFilter,
-    pub step: Linearised,
-    /// The way that the last step went.
-    pub span: Span,
-    pub h_x: Vec<f64>,
-    /// h(f_i).
-    pub predicted_output: Vec<f64>,
-    scratch: Scratch,
+    pub filter: ExtendedFilter,
     output: Vec<f64>,
 }
 
 impl<'r> Sweep<'r> {
     pub fn new(epoch: &Epoch, segment: &Segment<'r>) -> Self {
-        let (n, c) = (segment.start.len(), epoch.model.measurements.len());
+        let (start, variance) = (&segment.start, &segment.start_variance);
         Self {
             segment: segment.clone(),
-            filter: StateFilter::new(&segment.start, &segment.start_variance),
-            step: epoch.stepper.linearised(),
-            span: epoch.stepper.span(epoch.stepper.dt()),
-            h_x: vec![0.0; c * n],
-            predicted_output: vec![0.0; c],
-            scratch: epoch.stepper.scratch(),
-            output: vec![0.0; c],
+            filter: ExtendedFilter::new(epoch.stepper, start, variance),
+            output: vec![0.0; epoch.model.measurements.len()],
         }
     }
 
     /// x̂ ← f_o(x̂), P_x ← F_x P_x F_xᵀ + Q_x, with F_θ where asked for.
     pub fn advance(&mut self, epoch: &Epoch, tick: usize, with_theta: bool) -> Result<(), Error> {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick - 1);
-        let at = record.point(k, &self.filter.mean, &epoch.theta);
-        let span = epoch.stepper.span(record.gap(k));
-        epoch
-            .stepper
-            .linearise(&mut self.scratch, at, span, with_theta, &mut self.step);
-        let process = &epoch.noise.process;
-        self.filter.predict(&self.step.f_x, process, span.samples);
-        self.span = span;
-        self.filter.mean.copy_from_slice(&self.step.next);
+        let at = record.point(k, &[], &epoch.theta);
+        let (stepper, process) = (epoch.stepper, &epoch.noise.process);
+        (self.filter).advance(stepper, at, record.gap(k), process, with_theta);
         self.check(epoch, tick)
     }
 
     pub(super) fn check(&self, epoch: &Epoch, tick: usize) -> Result<(), Error> {
-        for (i, x) in self.filter.mean.iter().enumerate() {
-            let distance = (x - epoch.noise.start_mean[i]).abs();
-            if distance.is_nan() || distance >= LOST * epoch.scale[i] {
-                return Err(epoch.diverged(self, tick, epoch.model.states[i].name.clone(), *x));
+        match self.filter.lost(&epoch.noise.start_mean, epoch.scale) {
+            Some(i) => {
+                let (name, value) = (&epoch.model.states[i].name, self.filter.states.mean[i]);
+                Err(epoch.diverged(self, tick, name.clone(), value))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// h and H at the prediction.
     pub fn measure(&mut self, epoch: &Epoch, tick: usize) {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick);
-        let at = record.point(k, &self.step.next, &epoch.theta);
-        let system = epoch.stepper.system();
-        let h = &mut self.predicted_output;
-        system.linearise_measurement(&mut self.scratch.system, at, h, &mut self.h_x);
+        let at = record.point(k, &[], &epoch.theta);
+        self.filter.measure(epoch.stepper, at);
     }
 
-    /// Corrects with one channel; `None` where it was not measured, else (ν, s).
-    pub fn correct_channel(
-        &mut self,
+    /// What a channel measured; NaN where it did not.
+    pub fn measured(&self, tick: usize, c: usize) -> f64 {
+        (self.segment.record).output(self.segment.samples.start + tick)[c]
+    }
+
+    /// Counts a channel's (ν, s), and stops where s is no variance.
+    pub fn count(
+        &self,
         epoch: &mut Epoch,
         tick: usize,
         c: usize,
-    ) -> Result<Option<(f64, f64)>, Error> {
-        let n = self.filter.mean.len();
-        let k = self.segment.samples.start + tick;
-        let y = self.segment.record.output(k)[c];
-        if y.is_nan() {
-            return Ok(None);
-        }
-        let row = &self.h_x[c * n..(c + 1) * n];
-        // the channels before this one have moved the mean: H (x̂ − f_i) is already explained
-        let moved: f64 = (0..n)
-            .map(|j| row[j] * (self.filter.mean[j] - self.step.next[j]))
-            .sum();
-        let innovation = y - self.predicted_output[c] - moved;
-        let s = self
-            .filter
-            .correct(row, innovation, epoch.noise.measurement[c]);
+        corrected: Option<(f64, f64)>,
+    ) -> Result<(), Error> {
+        let Some((innovation, s)) = corrected else {
+            return Ok(());
+        };
         if !(s > 0.0 && s.is_finite()) {
             let name = format!("variance of {}", epoch.model.measurements[c].name);
             return Err(epoch.diverged(self, tick, name, s));
         }
         epoch.consistency.0 += innovation * innovation / s;
         epoch.consistency.1 += 1;
-        Ok(Some((innovation, s)))
+        Ok(())
     }
 
     /// All channels of a sample, for a recursion whose θ does not wait for them.
     pub fn correct(&mut self, epoch: &mut Epoch, tick: usize) -> Result<(), Error> {
         self.measure(epoch, tick);
-        for c in 0..self.predicted_output.len() {
-            self.correct_channel(epoch, tick, c)?;
+        for c in 0..epoch.noise.measurement.len() {
+            let y = self.measured(tick, c);
+            let corrected = self.filter.correct(c, y, epoch.noise.measurement[c]);
+            self.count(epoch, tick, c, corrected)?;
         }
         self.check(epoch, tick)?;
         self.finish(epoch, tick);
@@ -218,18 +192,13 @@ impl<'r> Sweep<'r> {
     /// Adds this sample's terms of the objective.
     pub fn finish(&mut self, epoch: &mut Epoch, tick: usize) {
         let (record, k) = (self.segment.record, self.segment.samples.start + tick);
-        let at = record.point(k, &self.filter.mean, &epoch.theta);
-        epoch
-            .stepper
-            .system()
-            .measure(&mut self.scratch.system, at, &mut self.output);
+        let filter = &mut self.filter;
+        let at = record.point(k, &filter.states.mean, &epoch.theta);
+        let scratch = &mut filter.scratch.system;
+        (epoch.stepper.system()).measure(scratch, at, &mut self.output);
         epoch.cost.data += data_term(record.output(k), &self.output, &epoch.noise.measurement);
-        let defect = self
-            .filter
-            .mean
-            .iter()
-            .zip(&self.step.next)
-            .map(|(x, f)| x - f);
-        epoch.cost.physics += half_square(defect, &epoch.noise.process) / self.span.samples;
+        let defect = filter.states.mean.iter().zip(&filter.step.next);
+        let defect = defect.map(|(x, f)| x - f);
+        epoch.cost.physics += half_square(defect, &epoch.noise.process) / filter.span.samples;
     }
 }

@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::stream::StreamFacts;
 use super::{ENSEMBLE, Source, role, sha256};
 use crate::check::DETERMINED;
 use crate::estimate::{Prediction, Predictor, Region};
 use crate::fit::nominal::Nominal;
 use crate::fit::{Estimate, Fit};
+use crate::linalg::PackedCovariance;
 use crate::model::{Model, Unknown};
 use crate::objective::{Cost, Noise};
 use crate::score;
@@ -83,6 +85,9 @@ pub struct Facts {
     /// The members of an ensemble; the scores of `records` are then those of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ensemble: Vec<MemberFacts>,
+    /// Where a snapshot of a stream stands; absent in any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamFacts>,
 }
 
 /// One member of an ensemble: its run inside the folder, and its scores by record.
@@ -244,7 +249,7 @@ impl Facts {
                     ..record_facts(fit, &stepper, source, estimate)
                 })
                 .collect(),
-            unknowns: constants(fit),
+            unknowns: constants(&fit.model, &fit.theta, &fit.covariance),
             regions: fit.regions.clone(),
             noise: fit.noise.clone(),
             repetition: fit.repetition,
@@ -253,6 +258,7 @@ impl Facts {
             stopped: fit.stopped,
             checkpoint: Some(fit.checkpoint.clone()),
             ensemble: member_facts(fit, &stepper, sources),
+            stream: None,
         }
     }
 
@@ -310,10 +316,13 @@ fn member_facts(fit: &Fit, stepper: &Stepper, sources: &[Source]) -> Vec<MemberF
 }
 
 /// Values and standard deviations of the unknown constants.
-fn constants(fit: &Fit) -> Vec<Constant> {
-    let variances = fit.covariance.clone().diagonal();
-    let each = fit.model.unknowns.iter().zip(&fit.theta).zip(&variances);
-    each.map(|((unknown, &theta), variance)| Constant::new(unknown, theta, *variance))
+pub(super) fn constants(
+    model: &Model,
+    theta: &[f64],
+    covariance: &PackedCovariance,
+) -> Vec<Constant> {
+    let each = model.unknowns.iter().zip(theta).enumerate();
+    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i)))
         .collect()
 }
 

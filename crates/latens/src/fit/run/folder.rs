@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{ENSEMBLE, FACTS, MODEL, STATES, WEIGHTS};
+use super::{ENSEMBLE, FACTS, MODEL, STATES, STREAM, WEIGHTS};
 use crate::Error;
 
 /// What stands where a run shall be written.
@@ -109,7 +109,7 @@ fn belongs(name: &str) -> bool {
     let states = name
         .strip_prefix(STATES)
         .and_then(|n| n.strip_suffix(".csv"));
-    [MODEL, FACTS, WEIGHTS, ENSEMBLE, "report.html"].contains(&name)
+    [MODEL, FACTS, WEIGHTS, STREAM, ENSEMBLE, "report.html"].contains(&name)
         || states.is_some_and(|n| {
             n.is_empty()
                 || n.strip_prefix('_')

@@ -18,7 +18,6 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
 use crate::Error;
-use crate::fit::Fit;
 use crate::linalg::{PackedCovariance, Precision};
 use crate::model::Model;
 use crate::model::network::{Network, Scaling};
@@ -50,52 +49,6 @@ fn size(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// The file's bytes; `path` is what an error names.
-pub fn encode(fit: &Fit, path: &Path) -> Result<Vec<u8>, Error> {
-    let mut tensors: Vec<(String, Vec<usize>, Vec<f64>)> = vec![];
-    let mut rest = fit.theta.as_slice();
-    for (name, shape) in blocks(&fit.model) {
-        let (own, after) = rest.split_at(size(&shape));
-        tensors.push((name, shape, own.to_vec()));
-        rest = after;
-    }
-    for network in fit.model.system.networks() {
-        let Scaling {
-            center,
-            scale,
-            output,
-        } = &network.scaling;
-        for (what, values) in [("center", center), ("scale", scale), ("output", output)] {
-            let name = format!("{}.{what}", network.name);
-            tensors.push((name, vec![values.len()], values.clone()));
-        }
-    }
-    let packed = fit.covariance.clone().to_packed();
-    tensors.push((COVARIANCE.into(), vec![packed.len()], packed));
-    if !fit.draws.is_empty() {
-        let shape = vec![fit.draws.len(), fit.theta.len()];
-        tensors.push((DRAWS.into(), shape, fit.draws.concat()));
-    }
-
-    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
-        .into_iter()
-        .map(|(name, shape, values)| {
-            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            (name, shape, bytes)
-        })
-        .collect();
-    let views = bytes
-        .iter()
-        .map(|(name, shape, data)| {
-            let view = TensorView::new(Dtype::F64, shape.clone(), data)?;
-            Ok((name.as_str(), view))
-        })
-        .collect::<Result<Vec<_>, _>>();
-    views
-        .and_then(|views| serialize(views, None))
-        .map_err(|e| Error::io("write", path, std::io::Error::other(e)))
-}
-
 /// What is in the file besides the scaling of networks.
 pub struct Weights {
     pub theta: Vec<f64>,
@@ -103,11 +56,78 @@ pub struct Weights {
     pub draws: Vec<Vec<f64>>,
 }
 
+/// Numbers with a name.
+pub struct Tensor {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: Vec<f64>,
+}
+
+/// The file's bytes; `path` is what an error names.
+pub fn encode(
+    model: &Model,
+    theta: &[f64],
+    covariance: &PackedCovariance,
+    draws: &[Vec<f64>],
+    path: &Path,
+) -> Result<Vec<u8>, Error> {
+    let mut tensors: Vec<Tensor> = vec![];
+    let mut push = |name, shape, values| {
+        tensors.push(Tensor {
+            name,
+            shape,
+            values,
+        });
+    };
+    let mut rest = theta;
+    for (name, shape) in blocks(model) {
+        let (own, after) = rest.split_at(size(&shape));
+        push(name, shape, own.to_vec());
+        rest = after;
+    }
+    for network in model.system.networks() {
+        let Scaling {
+            center,
+            scale,
+            output,
+        } = &network.scaling;
+        for (what, values) in [("center", center), ("scale", scale), ("output", output)] {
+            let name = format!("{}.{what}", network.name);
+            push(name, vec![values.len()], values.clone());
+        }
+    }
+    let packed = covariance.clone().to_packed();
+    push(COVARIANCE.into(), vec![packed.len()], packed);
+    if !draws.is_empty() {
+        let shape = vec![draws.len(), theta.len()];
+        push(DRAWS.into(), shape, draws.concat());
+    }
+    pack(tensors, path)
+}
+
+/// Tensors as a file's bytes.
+pub fn pack(tensors: Vec<Tensor>, path: &Path) -> Result<Vec<u8>, Error> {
+    let bytes: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|t| t.values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        .collect();
+    let views = tensors
+        .iter()
+        .zip(&bytes)
+        .map(|(tensor, data)| {
+            let view = TensorView::new(Dtype::F64, tensor.shape.clone(), data)?;
+            Ok((tensor.name.as_str(), view))
+        })
+        .collect::<Result<Vec<_>, _>>();
+    views
+        .and_then(|views| serialize(views, None))
+        .map_err(|e| Error::io("write", path, std::io::Error::other(e)))
+}
+
 /// θ, P_θ and draws; sets the scaling of the model's networks.
 pub fn decode(bytes: &[u8], model: &mut Model, precision: Precision) -> Result<Weights, String> {
-    let file = SafeTensors::deserialize(bytes)
-        .map_err(|e| format!("this file is damaged: {e}; restore it or repeat the fit"))?;
-    let read = |name: &str, shape: &[usize]| values(&file, name, shape);
+    let file = unpack(bytes)?;
+    let read = |name: &str, shape: &[usize]| file.exactly(name, shape);
     let mut theta = Vec::with_capacity(model.system.parameters());
     for (name, shape) in blocks(model) {
         theta.extend(read(&name, &shape)?);
@@ -129,7 +149,7 @@ pub fn decode(bytes: &[u8], model: &mut Model, precision: Precision) -> Result<W
     let n = theta.len();
     let packed = read(COVARIANCE, &[n * (n + 1) / 2])?;
     // the recursions draw none, nor did the first versions of batch
-    let draws = match file.tensor(DRAWS) {
+    let draws = match file.view(DRAWS) {
         Ok(view) => {
             let count = view.shape().first().copied().unwrap_or(0);
             let all = read(DRAWS, &[count, n])?;
@@ -144,22 +164,44 @@ pub fn decode(bytes: &[u8], model: &mut Model, precision: Precision) -> Result<W
     })
 }
 
-fn values(file: &SafeTensors, name: &str, shape: &[usize]) -> Result<Vec<f64>, String> {
-    let repeat = "restore it or repeat the fit";
-    let view = file
-        .tensor(name)
-        .map_err(|_| format!("this file has no `{name}`, which the model needs; {repeat}"))?;
-    if view.dtype() != Dtype::F64 || view.shape() != shape {
-        return Err(format!(
-            "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {repeat}",
-            view.dtype(),
-            view.shape()
-        ));
+/// A file of tensors.
+pub struct Tensors<'a>(SafeTensors<'a>);
+
+/// Tensors from a file's bytes.
+pub fn unpack(bytes: &[u8]) -> Result<Tensors<'_>, String> {
+    let file = SafeTensors::deserialize(bytes)
+        .map_err(|e| format!("this file is damaged: {e}; {REPEAT}"))?;
+    Ok(Tensors(file))
+}
+
+const REPEAT: &str = "restore it or repeat the fit";
+
+impl Tensors<'_> {
+    /// A tensor of a known shape.
+    fn exactly(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, String> {
+        let view = self.view(name)?;
+        if view.dtype() != Dtype::F64 || view.shape() != shape {
+            return Err(format!(
+                "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {REPEAT}",
+                view.dtype(),
+                view.shape()
+            ));
+        }
+        self.any(name)
     }
-    let numbers = view.data().as_chunks::<8>().0.iter();
-    let values: Vec<f64> = numbers.map(|b| f64::from_le_bytes(*b)).collect();
-    match values.iter().position(|v| !v.is_finite()) {
-        Some(i) => Err(format!("`{name}`[{i}] is {}; {repeat}", values[i])),
-        None => Ok(values),
+
+    /// The numbers of a tensor, which must be finite.
+    pub fn any(&self, name: &str) -> Result<Vec<f64>, String> {
+        let numbers = self.view(name)?.data().as_chunks::<8>().0.iter();
+        let values: Vec<f64> = numbers.map(|b| f64::from_le_bytes(*b)).collect();
+        match values.iter().position(|v| !v.is_finite()) {
+            Some(i) => Err(format!("`{name}`[{i}] is {}; {REPEAT}", values[i])),
+            None => Ok(values),
+        }
+    }
+
+    fn view(&self, name: &str) -> Result<TensorView<'_>, String> {
+        let missing = |_| format!("this file has no `{name}`, which the model needs; {REPEAT}");
+        self.0.tensor(name).map_err(missing)
     }
 }
