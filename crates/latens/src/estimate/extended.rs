@@ -6,9 +6,9 @@
 //! x̂⁻ = f_i,   P⁻ = F_x P F_xᵀ + Q_x Δ,   ν = y − h(f_i) − H (x̂ − f_i)     (channel by channel)
 //! ```
 //!
-//! Δ is the gap in sample times. The last term of ν is what the channels before this one have already explained. All that goes
-//! forward through samples uses this step: the recursions, the smoother's first trajectory, and
-//! the [stream](super::stream).
+//! Δ is the gap in sample times. The last term of ν is what the channels before this one have
+//! already explained. All that goes forward through samples uses this step: the recursions, the
+//! smoother's first trajectory, and the [stream](super::stream).
 
 use super::filter::StateFilter;
 use crate::linalg::small::dot;
