@@ -139,6 +139,7 @@ pub struct Stream<'s> {
     covariance: PackedCovariance,
     filter: ExtendedFilter,
     cross: Option<Cross>,
+    /// Of the last sample, and of the next while the filter is on its way there.
     input: Vec<f64>,
     /// y − h(f_i) of the last sample, NaN where nothing was measured.
     innovations: Vec<f64>,
@@ -158,7 +159,7 @@ impl<'s> Stream<'s> {
         Self {
             filter: ExtendedFilter::new(stepper, &noise.start_mean, &noise.start),
             cross: options.learn.then(cross),
-            input: vec![0.0; stepper.system().inputs()],
+            input: vec![0.0; 2 * stepper.system().inputs()],
             innovations: vec![f64::NAN; stepper.system().measurements()],
             options,
             progress: Progress::default(),
@@ -174,7 +175,7 @@ impl<'s> Stream<'s> {
         stream.progress = state.progress;
         stream.filter.states.mean = state.mean;
         stream.filter.states.covariance = state.spread;
-        stream.input = state.input;
+        stream.input[..state.input.len()].copy_from_slice(&state.input);
         if let Some(cross) = &mut stream.cross
             && !state.cross.is_empty()
         {
@@ -193,7 +194,7 @@ impl<'s> Stream<'s> {
             mean: self.filter.states.mean.clone(),
             spread: self.filter.states.covariance.clone(),
             cross: (self.cross.as_ref()).map_or(vec![], |c| c.values.clone()),
-            input: self.input.clone(),
+            input: self.input[..self.input.len() / 2].to_vec(),
         }
     }
 
@@ -244,6 +245,8 @@ impl<'s> Stream<'s> {
     pub fn step(&mut self, sample: Sample) -> Result<Outcome, Error> {
         let first = self.progress.samples == 0;
         let gap = if first { 0.0 } else { self.gap_to(&sample)? };
+        let inputs = sample.input.len();
+        self.input[inputs..].copy_from_slice(sample.input);
         let mut anew = first || gap > LONGEST_GAP * self.setting.stepper.dt();
         if !anew {
             self.advance(gap)?;
@@ -252,7 +255,7 @@ impl<'s> Stream<'s> {
         self.progress.time = sample.time.unwrap_or(self.progress.time + gap);
         self.progress.samples += 1;
         self.progress.lost = 0;
-        self.input.copy_from_slice(sample.input);
+        self.input.copy_within(inputs.., 0);
         if anew {
             self.start(sample.output);
         }
@@ -282,7 +285,7 @@ impl<'s> Stream<'s> {
         }
     }
 
-    /// States and θ over a gap, the input held.
+    /// States and θ over a gap.
     fn advance(&mut self, gap: f64) -> Result<(), Error> {
         let Setting { stepper, noise, .. } = &self.setting;
         let at = Point {
