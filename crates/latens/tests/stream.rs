@@ -110,7 +110,8 @@ fn is_the_filter_of_the_solvers(model: &Model) {
         settings: &settings,
         noise: &start,
         scale: &[1.0; 2],
-        covariance: PackedCovariance::scaled_identity(theta.len(), 3.0, Precision::Double),
+        // as it is behind the first sample, with as many updates that wait
+        covariance: state.covariance.clone(),
         theta,
         drift: 0.0,
         number: 1,

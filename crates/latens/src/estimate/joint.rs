@@ -21,6 +21,8 @@ pub struct Cross {
     next: Vec<f64>,
     /// P_θθ f for each unknown row.
     product: Vec<f64>,
+    /// The unknown rows that θ reaches in the step at hand.
+    reached: Vec<usize>,
     g: Vec<f64>,
 }
 
@@ -31,6 +33,7 @@ impl Cross {
             values: vec![0.0; states * parameters],
             next: vec![0.0; states * parameters],
             product: vec![0.0; rows * parameters],
+            reached: Vec::with_capacity(rows),
             g: vec![0.0; parameters],
         }
     }
@@ -47,15 +50,14 @@ impl Cross {
     ) -> Result<(), f64> {
         let (n, p) = (filter.states.mean.len(), covariance.dim());
         let (f_x, f_theta) = (&filter.step.f_x, &filter.step.f_theta);
-        for (gradient, product) in f_theta
-            .chunks_exact(p)
-            .zip(self.product.chunks_exact_mut(p))
-        {
-            // a row that θ does not reach in this step
+        let row = |r: usize| r * p..(r + 1) * p;
+        self.reached.clear();
+        for r in 0..rows.len() {
+            let (gradient, product) = (&f_theta[row(r)], &mut self.product[row(r)]);
             if gradient.iter().all(|g| *g == 0.0) {
-                product.fill(0.0);
                 continue;
             }
+            self.reached.push(r);
             covariance.apply(gradient, product);
             let spread = dot(product, gradient);
             if spread.is_nan() || spread < 0.0 {
@@ -76,14 +78,15 @@ impl Cross {
         }
         // P_xx gains F_x P_xθ F_θᵀ, its transpose, and F_θ P_θθ F_θᵀ
         let covariance = &mut filter.states.covariance;
-        for (&j, gradient) in rows.iter().zip(f_theta.chunks_exact(p)) {
+        for &r in &self.reached {
+            let (j, gradient) = (rows[r], &f_theta[row(r)]);
             for i in 0..n {
-                let value = dot(&self.next[i * p..(i + 1) * p], gradient);
+                let value = dot(&self.next[row(i)], gradient);
                 covariance[i * n + j] += value;
                 covariance[j * n + i] += value;
             }
-            for (&i, product) in rows.iter().zip(self.product.chunks_exact(p)) {
-                covariance[i * n + j] += dot(product, gradient);
+            for &q in &self.reached {
+                covariance[rows[q] * n + j] += dot(&self.product[row(q)], gradient);
             }
         }
         for i in 0..n {
@@ -93,8 +96,9 @@ impl Cross {
                 covariance[j * n + i] = mean;
             }
         }
-        for (&j, product) in rows.iter().zip(self.product.chunks_exact(p)) {
-            for (t, s) in self.next[j * p..(j + 1) * p].iter_mut().zip(product) {
+        for &r in &self.reached {
+            let product = &self.product[row(r)];
+            for (t, s) in self.next[row(rows[r])].iter_mut().zip(product) {
                 *t += s;
             }
         }
