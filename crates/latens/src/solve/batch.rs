@@ -3,9 +3,13 @@
 //! The paper holds this unfeasible; [`super::newton`] has the steps. Continuation in Q_x makes
 //! them robust: with loose hidden rows the smoother finds the hidden trajectory without simulating
 //! anything; every stage divides their standard deviation by ten, or by √10 where that would be
-//! too bold, until the physics is all but exact and the same objective is the error of a free run. Between stages the prior of the
-//! weights follows the evidence ([`super::evidence`]); with noise the evidence also says which
-//! stage to keep.
+//! too bold, until the physics is all but exact and the same objective is the error of a free run.
+//! Between stages the prior of the weights follows the evidence ([`super::evidence`]).
+//!
+//! θ is that of the stage whose free run is best. Measured systems never obey their model exactly:
+//! then misfits hang together over samples and say the same again and again, and all variances are
+//! raised until they count for what they are worth ([`Newton::repetition`]), or no prior would be
+//! heard. For the states of such a system the evidence says which stage's noise to believe.
 
 use super::checkpoint::{Checkpoint, Next, Stage, Start};
 use super::damping::Damping;
@@ -34,14 +38,12 @@ const ON_THE_WAY: Limits = Limits {
     iterations: 40,
     hopeless: f64::INFINITY,
 };
-/// With noise the evidence chooses the stage: it has to be near the minimum.
+/// With noise the evidence chooses the noise of the states: a stage has to be near its minimum.
 const NOISY_WAY: Limits = Limits {
     tolerance: 0.01,
     patience: 2,
     ..ON_THE_WAY
 };
-/// So many stages in a row that the data like less than the best end the search.
-const WORSE: usize = 2;
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
 const AT_THE_END: Limits = Limits {
@@ -56,7 +58,9 @@ const NOISE_FREE_END: Limits = Limits {
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
 pub const EXACT: f64 = 1e-3;
-/// A noise-free fit is lost when a stage makes its free run this much worse.
+/// Rounds at the end in which noise, prior and θ settle.
+const ROUNDS: usize = 4;
+/// A fit is lost when a stage makes its free run this much worse.
 const LOST: f64 = 30.0;
 
 /// The best stage so far.
@@ -100,46 +104,71 @@ pub(super) fn run(
     let unknown: Vec<usize> = (0..noise.measurement.len())
         .filter(|&c| unknown(c))
         .collect();
-    // with noise, once more with R_y as it was found
-    let again = !unknown.is_empty() && problem.noisy();
-    let limits = match problem.noisy() {
-        true => &AT_THE_END,
-        false => &NOISE_FREE_END,
-    };
-    for round in 0..=usize::from(again) {
+    // R_y as it is found; where misfits hang together, as a model's that cannot be better, they are
+    // no independent news, and count as less; but whoever states the noise is believed
+    let mut repetition = at.repetition;
+    for round in 0..ROUNDS {
         if stopped {
             break;
         }
-        let newton = Newton::new(problem, &at.prior, &noise);
+        let wider = noise.times(repetition);
+        let newton = Newton::new(problem, &at.prior, &wider);
         let mut counter = Counter {
             stage: reports.len(),
             stages: reports.len() + 1,
             observer,
         };
+        damping.anew();
+        let limits = match problem.noisy() || repetition > 1.0 {
+            true => &AT_THE_END,
+            false => &NOISE_FREE_END,
+        };
         let end = newton.minimise(&mut iterate, &mut damping, limits, &mut counter)?;
         stopped = matches!(end, End::Stopped(_));
         at.damping = damping.clone();
-        if again && round == 0 {
-            let found = newton.noise_found(&iterate, at.determined);
-            for &c in &unknown {
-                noise.measurement[c] = found[c].max(problem.resolution(c));
+        if unknown.is_empty() {
+            break;
+        }
+        let own = Newton::new(problem, &at.prior, &noise);
+        let found = own.noise_found(&iterate, at.determined);
+        let mut white = noise.clone();
+        for &c in &unknown {
+            white.measurement[c] = found[c].max(problem.resolution(c));
+        }
+        if Newton::new(problem, &at.prior, &white).repetition(&iterate) == 1.0 {
+            repetition = 1.0;
+            if !problem.noisy() || round > 0 {
+                break;
             }
+            noise = white;
+            continue;
+        }
+        repetition = own.repetition(&iterate);
+        if settings.estimate_prior {
+            let wider = noise.times(repetition);
+            let newton = Newton::new(problem, &at.prior, &wider);
+            let (posterior, ..) = newton.evidence(&iterate, newton.thinning());
+            at.prior = posterior.next_prior(problem.model, &iterate.theta);
         }
     }
-    let newton = Newton::new(problem, &at.prior, &noise);
-    iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (posterior, found, consistency) = newton.evidence(&iterate, 1);
-    // misfits that hang together, as a network's that cannot be better, are no independent news;
-    // but whoever states the noise is believed
-    let repetition = match unknown.is_empty() {
-        true => 1.0,
-        false => newton.repetition(&iterate),
-    };
-    let posterior = posterior.tempered(repetition);
-    let draws = posterior.draws(bands::DRAWS);
+    at.repetition = repetition;
     // all variances times a factor leave the gains and multiply the states' own covariance
     let wider = noise.times(repetition);
     let newton = Newton::new(problem, &at.prior, &wider);
+    iterate.cost = newton.cost(&iterate.theta, &iterate.states);
+    let (posterior, found, mut consistency) = newton.evidence(&iterate, 1);
+    let draws = posterior.draws(bands::DRAWS);
+    let simulated = free_run_error(problem, &iterate.theta, &iterate.states);
+    // θ is that of exact physics; where the data contradict it, states follow the data as far as
+    // the evidence says
+    if repetition > 1.0 {
+        let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
+        noise = stage_noise(problem, settings, likely);
+        let newton = Newton::new(problem, &at.prior, &noise);
+        iterate.states = newton.smoothed(&iterate.theta, iterate.states);
+        consistency = newton.evidence(&iterate, newton.thinning()).2;
+    }
+    let newton = Newton::new(problem, &at.prior, &noise);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
         let smoother = newton.smoother(&iterate.theta, i);
@@ -149,9 +178,9 @@ pub(super) fn run(
     Ok(Learned {
         covariance: posterior.covariance(settings.precision()),
         // a loose stage's start is not yet that of a simulation
-        free_run: match problem.noisy() {
+        free_run: match problem.noisy() && repetition == 1.0 {
             true => measured_error(problem, &iterate.theta, &noise, &smoothed),
-            false => free_run_error(problem, &iterate.theta, &iterate.states),
+            false => simulated,
         },
         repetition,
         smoothed,
@@ -183,13 +212,16 @@ fn tighten(
             tightness: 0.0,
             merit: None,
             determined: 0.0,
+            repetition: 1.0,
+            likely: None,
             prior: vec![settings.parameter_variance; iterate.theta.len()],
             damping: Damping::default(),
         },
         |best: &Best| best.at.clone(),
     );
     let (mut prior, mut damping) = (first.prior, first.damping);
-    let (mut tightness, mut worse) = (first.tightness, 0);
+    let (mut tightness, mut repetition, mut likely) =
+        (first.tightness, first.repetition, first.likely);
     let mut stopped = false;
     let stages = match first.next {
         Next::Refinement => 0..0,
@@ -206,6 +238,7 @@ fn tighten(
         let before = (iterate.clone(), damping.clone());
         for decades in DECADES {
             (iterate, damping) = before.clone();
+            damping.anew();
             let fresh = stage > 0 && !rest;
             let limits = Limits {
                 hopeless: match fresh && decades == DECADES[0] {
@@ -223,7 +256,7 @@ fn tighten(
             } else {
                 tightness
             };
-            let noise = stage_noise(problem, settings, tighter);
+            let noise = stage_noise(problem, settings, tighter).times(repetition);
             let newton = Newton::new(problem, &prior, &noise);
             end = newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)?;
             if end != End::Hopeless {
@@ -239,11 +272,16 @@ fn tighten(
         let noise = stage_noise(problem, settings, tightness);
         let newton = Newton::new(problem, &prior, &noise);
         let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
+        if likely.is_none_or(|(_, evidence)| found.log > evidence) {
+            likely = Some((tightness, found.log));
+        }
+        if settings.estimate_noise {
+            repetition = newton.repetition(&iterate);
+        }
+        let posterior = posterior.tempered(repetition);
         let free_run = free_run_error(problem, &iterate.theta, &iterate.states);
-        // noise-free, the evidence says little: R_y is a resolution then, not a noise
         let merit = match problem.validation_error(&iterate.theta, &noise) {
             Some(error) => -error,
-            None if problem.noisy() => found.log,
             None => -free_run,
         };
         let merit = (!merit.is_nan()).then_some(merit);
@@ -260,6 +298,8 @@ fn tighten(
             tightness,
             merit,
             determined: found.determined,
+            repetition,
+            likely,
             prior: prior.clone(),
             damping: damping.clone(),
         };
@@ -283,14 +323,10 @@ fn tighten(
         stopped = !observer.epoch(&report);
         reports.push(report);
         let exact = stage > 1 && iterate.cost.physics < EXACT * iterate.cost.data;
-        worse = if merit < known { worse + 1 } else { 0 };
-        let over = match problem.noisy() {
-            true => worse == WORSE,
-            false => merit < LOST * known,
-        };
+        let lost = merit < LOST * known;
         let fixed = matches!(settings.hidden, Level::Variance(_));
         if let Some(best) = &mut best
-            && (exact || over || fixed)
+            && (exact || lost || fixed)
         {
             best.at.next = Next::Refinement;
             break;
@@ -299,8 +335,10 @@ fn tighten(
             break;
         }
     }
+    let mut best = best.ok_or(Error::Stopped)?;
+    best.at.likely = likely;
     Ok(Tightened {
-        best: best.ok_or(Error::Stopped)?,
+        best,
         reports,
         damping,
         stopped,

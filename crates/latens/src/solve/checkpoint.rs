@@ -55,9 +55,19 @@ pub struct Stage {
     pub merit: Option<f64>,
     /// Directions of θ that the data determine.
     pub determined: f64,
+    /// How many times the misfit repeats itself, and so counts as one.
+    #[serde(default = "once")]
+    pub repetition: f64,
+    /// Tightness of the stage with the highest evidence, and that evidence.
+    #[serde(default)]
+    pub likely: Option<(f64, f64)>,
     /// P_θ0 as the evidence has it by now.
     pub prior: Vec<f64>,
     pub damping: Damping,
+}
+
+fn once() -> f64 {
+    1.0
 }
 
 impl Stage {

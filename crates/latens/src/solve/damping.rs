@@ -84,6 +84,12 @@ impl Damping {
         true
     }
 
+    /// For a new objective: that steps failed on the last one says nothing about it.
+    pub fn anew(&mut self) {
+        self.value = self.value.min(Self::default().value);
+        self.growth = Self::default().growth;
+    }
+
     fn raise(&mut self) {
         self.value *= self.growth;
         self.growth *= 2.0;

@@ -182,6 +182,12 @@ impl<'a> Newton<'a> {
         limits: &Limits,
         counter: &mut Counter,
     ) -> Result<End, Error> {
+        for i in 0..iterate.states.len() {
+            let own = self.smoother(&iterate.theta, i).cost(&iterate.states[i]);
+            let from = (std::mem::take(&mut iterate.states[i]), own);
+            let exact = self.simulated(&iterate.theta, i, &from);
+            iterate.states[i] = exact.unwrap_or(from).0;
+        }
         iterate.cost = self.cost(&iterate.theta, &iterate.states);
         if !iterate.cost.total().is_finite() {
             return Err(self.lost(iterate, counter.stage));
@@ -283,7 +289,8 @@ impl<'a> Newton<'a> {
         let squares: f64 = passes.iter().map(|p| 2.0 * p.half_square(&p.means)).sum();
         let count = passes.iter().map(Forward::count).sum::<usize>() as f64;
         let posterior = Posterior::new(&equations, self.prior);
-        let likelihood = -0.5 * (spread + count * TAU.ln()) - iterate.cost.total();
+        let cost = self.cost(&iterate.theta, &iterate.states).total();
+        let likelihood = -0.5 * (spread + count * TAU.ln()) - cost;
         let evidence = posterior.evidence(self.problem.model, likelihood);
         (posterior, evidence, squares / count)
     }
@@ -361,7 +368,27 @@ impl<'a> Newton<'a> {
             let lower = from.1.total() < still.1.total();
             from = if lower { from } else { still };
         }
+        if let Some(exact) = self.simulated(theta, i, &from) {
+            from = exact;
+        }
         (pass.half_square(&means), next.improve(from, PROJECTION))
+    }
+
+    /// The simulation from where a trajectory starts, where the objective likes it better.
+    ///
+    /// With physics that is all but exact the valley of the objective is as narrow as its
+    /// curvature is strong: steps of the smoother stick there, while a simulation lies in it.
+    fn simulated(
+        &self,
+        theta: &[f64],
+        i: usize,
+        (states, cost): &(Vec<f64>, Cost),
+    ) -> Option<(Vec<f64>, Cost)> {
+        let n = self.problem.nominal.scale.len();
+        let (stepper, record) = (self.problem.stepper, &self.problem.records[i]);
+        let run = score::free_run(stepper, record, theta, &states[..n]);
+        let own = self.smoother(theta, i).cost(&run);
+        (own.total() < cost.total()).then_some((run, own))
     }
 
     pub fn cost(&self, theta: &[f64], states: &[Vec<f64>]) -> Cost {

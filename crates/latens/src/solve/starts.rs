@@ -108,8 +108,10 @@ pub(super) fn run(
             let done = matches!(&outcome, Ok((l, a)) if l.stopped || a.failure.is_none());
             let stop = matches!(&outcome, Err(e) if !matches!(e, Error::Diverged(_)));
             outcomes.push((seed, outcome));
-            // recursions are what they are: a seed of theirs is a measurement
-            if done || stop || settings.solver != Solver::Batch {
+            // recursions are what they are: a seed of theirs is a measurement; and without networks
+            // there is nothing random to try again
+            let random = !problem.model.system.networks().is_empty();
+            if done || stop || settings.solver != Solver::Batch || !random {
                 break;
             }
         }
