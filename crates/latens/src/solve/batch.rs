@@ -58,6 +58,9 @@ const NOISE_FREE_END: Limits = Limits {
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
 pub const EXACT: f64 = 1e-3;
+/// Without noise R_y is a resolution, and a prior that competes with it as with noise leaves the
+/// weights short by what their bands do not show: at the end it is so many times wider.
+const WIDER: f64 = 100.0;
 /// Rounds at the end in which noise, prior and θ settle.
 const ROUNDS: usize = 4;
 /// A fit is lost when a stage makes its free run this much worse.
@@ -73,9 +76,17 @@ struct Best {
 struct Tightened {
     best: Best,
     reports: Vec<EpochReport>,
-    damping: Damping,
     /// By the observer.
     stopped: bool,
+}
+
+/// What the data are held against at the end.
+struct Settled {
+    noise: Noise,
+    /// P_θ0.
+    prior: Vec<f64>,
+    /// How many times the misfit repeats itself.
+    repetition: f64,
 }
 
 /// Learns by whole-record Newton, from what the known physics says alone, or from where an earlier
@@ -94,67 +105,30 @@ pub(super) fn run(
             mut iterate,
         },
         reports,
-        mut damping,
         mut stopped,
     } = tighten(problem, settings, before, start, observer)?;
-    let mut noise = stage_noise(problem, settings, at.tightness);
-    let unknown = |c: usize| {
-        settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
+    let epoch = reports.len();
+    let Settled {
+        mut noise,
+        prior,
+        repetition,
+    } = match stopped {
+        true => Settled {
+            noise: stage_noise(problem, settings, at.tightness),
+            prior: at.prior.clone(),
+            repetition: at.repetition,
+        },
+        false => {
+            let (settled, end) =
+                settle(problem, settings, (&mut at, &mut iterate), epoch, observer)?;
+            stopped = matches!(end, End::Stopped(_));
+            settled
+        }
     };
-    let unknown: Vec<usize> = (0..noise.measurement.len())
-        .filter(|&c| unknown(c))
-        .collect();
-    // R_y as it is found; where misfits hang together, as a model's that cannot be better, they are
-    // no independent news, and count as less; but whoever states the noise is believed
-    let mut repetition = at.repetition;
-    for round in 0..ROUNDS {
-        if stopped {
-            break;
-        }
-        let wider = noise.times(repetition);
-        let newton = Newton::new(problem, &at.prior, &wider);
-        let mut counter = Counter {
-            stage: reports.len(),
-            stages: reports.len() + 1,
-            observer,
-        };
-        damping.anew();
-        let limits = match problem.noisy() || repetition > 1.0 {
-            true => &AT_THE_END,
-            false => &NOISE_FREE_END,
-        };
-        let end = newton.minimise(&mut iterate, &mut damping, limits, &mut counter)?;
-        stopped = matches!(end, End::Stopped(_));
-        at.damping = damping.clone();
-        if unknown.is_empty() {
-            break;
-        }
-        let own = Newton::new(problem, &at.prior, &noise);
-        let found = own.noise_found(&iterate, at.determined);
-        let mut white = noise.clone();
-        for &c in &unknown {
-            white.measurement[c] = found[c].max(problem.resolution(c));
-        }
-        if Newton::new(problem, &at.prior, &white).repetition(&iterate) == 1.0 {
-            repetition = 1.0;
-            if !problem.noisy() || round > 0 {
-                break;
-            }
-            noise = white;
-            continue;
-        }
-        repetition = own.repetition(&iterate);
-        if settings.estimate_prior {
-            let wider = noise.times(repetition);
-            let newton = Newton::new(problem, &at.prior, &wider);
-            let (posterior, ..) = newton.evidence(&iterate, newton.thinning());
-            at.prior = posterior.next_prior(problem.model, &iterate.theta);
-        }
-    }
     at.repetition = repetition;
     // all variances times a factor leave the gains and multiply the states' own covariance
     let wider = noise.times(repetition);
-    let newton = Newton::new(problem, &at.prior, &wider);
+    let newton = Newton::new(problem, &prior, &wider);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
     let (posterior, found, mut consistency) = newton.evidence(&iterate, 1);
     let draws = posterior.draws(bands::DRAWS);
@@ -164,11 +138,11 @@ pub(super) fn run(
     if repetition > 1.0 {
         let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
         noise = stage_noise(problem, settings, likely);
-        let newton = Newton::new(problem, &at.prior, &noise);
+        let newton = Newton::new(problem, &prior, &noise);
         iterate.states = newton.smoothed(&iterate.theta, iterate.states);
         consistency = newton.evidence(&iterate, newton.thinning()).2;
     }
-    let newton = Newton::new(problem, &at.prior, &noise);
+    let newton = Newton::new(problem, &prior, &noise);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
         let smoother = newton.smoother(&iterate.theta, i);
@@ -193,6 +167,78 @@ pub(super) fn run(
         checkpoint: Checkpoint::Stage(at),
         stopped,
     })
+}
+
+/// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
+/// and misfits that hang together, as those of a model that cannot be better, counted for the news
+/// that they are; but whoever states the noise is believed.
+fn settle(
+    problem: &Problem,
+    settings: &Settings,
+    (at, iterate): (&mut Stage, &mut Iterate),
+    epoch: usize,
+    observer: &mut dyn Observer,
+) -> Result<(Settled, End), Error> {
+    let mut noise = stage_noise(problem, settings, at.tightness);
+    let mut prior = at.prior.clone();
+    if settings.estimate_prior && !problem.noisy() {
+        for range in problem.model.system.weight_ranges() {
+            prior[range].iter_mut().for_each(|p| *p *= WIDER);
+        }
+    }
+    let unknown = |c: usize| {
+        settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
+    };
+    let unknown: Vec<usize> = (0..noise.measurement.len())
+        .filter(|&c| unknown(c))
+        .collect();
+    let mut repetition = at.repetition;
+    let mut end = End::Hopeless;
+    for round in 0..ROUNDS {
+        let wider = noise.times(repetition);
+        let newton = Newton::new(problem, &prior, &wider);
+        let mut counter = Counter {
+            stage: epoch,
+            stages: epoch + 1,
+            observer,
+        };
+        at.damping.anew();
+        let limits = match problem.noisy() || repetition > 1.0 {
+            true => &AT_THE_END,
+            false => &NOISE_FREE_END,
+        };
+        end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
+        if unknown.is_empty() || matches!(end, End::Stopped(_)) {
+            break;
+        }
+        let own = Newton::new(problem, &prior, &noise);
+        let found = own.noise_found(iterate, at.determined);
+        let mut white = noise.clone();
+        for &c in &unknown {
+            white.measurement[c] = found[c].max(problem.resolution(c));
+        }
+        if Newton::new(problem, &prior, &white).repetition(iterate) == 1.0 {
+            repetition = 1.0;
+            if !problem.noisy() || round > 0 {
+                break;
+            }
+            noise = white;
+            continue;
+        }
+        repetition = own.repetition(iterate);
+        if settings.estimate_prior {
+            let wider = noise.times(repetition);
+            let newton = Newton::new(problem, &prior, &wider);
+            let (posterior, ..) = newton.evidence(iterate, newton.thinning());
+            prior = posterior.next_prior(problem.model, &iterate.theta);
+        }
+    }
+    let settled = Settled {
+        noise,
+        prior,
+        repetition,
+    };
+    Ok((settled, end))
 }
 
 /// Stage after stage, each with tighter physics, until it is exact, or until the data do not
@@ -340,7 +386,6 @@ fn tighten(
     Ok(Tightened {
         best,
         reports,
-        damping,
         stopped,
     })
 }

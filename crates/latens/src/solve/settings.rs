@@ -151,7 +151,8 @@ impl Settings {
             Solver::Batch => Self {
                 hidden: Level::Relative(0.1),
                 epochs: 18,
-                parameter_variance: 1.0,
+                // tighter, a network of one argument settles where it cannot bend
+                parameter_variance: 10.0,
                 estimate_noise: true,
                 estimate_prior: true,
                 parameter_drift: 0.0,
