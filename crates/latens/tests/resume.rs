@@ -135,7 +135,7 @@ fn a_fit_that_was_refining_refines() {
 
 #[test]
 fn before_the_first_stage_there_is_nothing_to_keep() {
-    let (model, record) = oscillator(None);
+    let (model, record) = oscillator(Some(0.01));
     let settings = Settings::new(Solver::Batch);
     for step in [0, 1] {
         let fit = solve::fit_validated(&model, data(&record), &settings, &mut stop_at(1, step));
