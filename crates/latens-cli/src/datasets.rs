@@ -62,8 +62,8 @@ struct DataSet {
     protocol: &'static str,
     /// Who offers it, and what they ask to be cited.
     publisher: &'static str,
-    /// The built-in system that goes with it, where there is one.
-    model: Option<&'static str>,
+    /// The built-in system or the worked example that goes with it.
+    model: &'static str,
     files: &'static [File],
 }
 
@@ -115,7 +115,7 @@ const DATA_SETS: &[DataSet] = &[
         title: "Electro-mechanical positioning system: motor voltage and position, 1 ms",
         protocol: "train on DATA_EMPS.mat, test on DATA_EMPS_PULSES.mat; RMSE of the free run in mm, the first 20 test samples unscored",
         publisher: "nonlinearbenchmark.org; A. Janot, M. Gautier, M. Brunot, Data Set and Reference Models of EMPS, Workshop on Nonlinear System Identification Benchmarks, 2019",
-        model: Some("emps"),
+        model: "emps",
         files: &[
             File {
                 name: "DATA_EMPS.mat",
@@ -134,7 +134,7 @@ const DATA_SETS: &[DataSet] = &[
         title: "Silverbox, an electronic Duffing oscillator: input and output voltage, 610.35 Hz",
         protocol: "train on the multisine part, test on the rest of it and on the arrow; RMSE of the free run in mV, the first 50 test samples unscored",
         publisher: "nonlinearbenchmark.org; T. Wigren, J. Schoukens, Three free data sets for development and benchmarking in nonlinear system identification, ECC 2013",
-        model: None,
+        model: "models/silverbox/silverbox.toml",
         // no checksum of the publisher's file is known here
         files: &[],
     },
@@ -143,7 +143,7 @@ const DATA_SETS: &[DataSet] = &[
         title: "Coupled electric drives: motor voltage and rectified pulley speed, 20 ms",
         protocol: "train on the first 400 of 500 samples, test on the last 100; RMSE of the free run, the first 10 test samples unscored",
         publisher: "nonlinearbenchmark.org; T. Wigren, M. Schoukens, Coupled Electric Drives Data Set and Reference Models, TR 2017-024, Uppsala University, 2017",
-        model: None,
+        model: "models/coupled-drives/coupled-drives.toml",
         files: &[File {
             name: "DATAUNIF.MAT",
             sha256: "102c8d8012d6e850d50c13227b8c2280fe69f8bc4a845177f8bc3d761d152c89",
@@ -180,9 +180,7 @@ fn list(json: bool) -> Result<(), Failure> {
         out += &format!("{}\n  {}\n", set.name, set.title);
         out += &format!("  from    {}\n", set.publisher);
         out += &format!("  scored  {}\n", set.protocol);
-        if let Some(model) = set.model {
-            out += &format!("  model   {model} (built in)\n");
-        }
+        out += &format!("  model   {}\n", set.model);
         for file in set.files {
             out += &format!("  file    {}  sha256 {}\n", file.name, file.sha256);
         }

@@ -111,7 +111,7 @@ pub(super) fn run(
     let Settled {
         mut noise,
         prior,
-        repetition,
+        mut repetition,
     } = match stopped {
         true => Settled {
             noise: stage_noise(problem, settings, at.tightness),
@@ -135,14 +135,17 @@ pub(super) fn run(
     let simulated = free_run_error(problem, &iterate.theta, &iterate.states);
     // θ is that of exact physics; where the data contradict it, states follow the data as far as
     // the evidence says
-    if repetition > 1.0 {
+    let contradicted = repetition > 1.0;
+    if contradicted {
         let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
         noise = stage_noise(problem, settings, likely);
         let newton = Newton::new(problem, &prior, &noise);
         iterate.states = newton.smoothed(&iterate.theta, iterate.states);
         consistency = newton.evidence(&iterate, newton.thinning()).2;
+        repetition = newton.repetition(&iterate);
     }
-    let newton = Newton::new(problem, &prior, &noise);
+    let wider = noise.times(repetition);
+    let newton = Newton::new(problem, &prior, &wider);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();
         let smoother = newton.smoother(&iterate.theta, i);
@@ -152,7 +155,7 @@ pub(super) fn run(
     Ok(Learned {
         covariance: posterior.covariance(settings.precision()),
         // a loose stage's start is not yet that of a simulation
-        free_run: match problem.noisy() && repetition == 1.0 {
+        free_run: match problem.noisy() && !contradicted {
             true => measured_error(problem, &iterate.theta, &noise, &smoothed),
             false => simulated,
         },
