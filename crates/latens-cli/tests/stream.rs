@@ -153,6 +153,11 @@ fn objects_in_objects_out_and_a_summary_for_programs() {
         .map(|l| serde_json::from_str(l).unwrap())
         .collect();
     assert_eq!(objects.len(), 402);
+    let schema: Value = serde_json::from_str(&place.succeeds("schema stream").out).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    for object in &objects {
+        assert!(validator.is_valid(object), "{object}");
+    }
     assert!(objects[400]["unknowns"]["k"]["std"].as_f64().unwrap() > 0.0);
     let summary = &objects[401]["summary"];
     assert_eq!(
