@@ -181,6 +181,16 @@ pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
     Ok(checked(&model, records, &first, signals, &walk, dt))
 }
 
+/// What every fit does first: the model with its networks scaled to records, the sizes of everything
+/// as the known physics shows them, and the sample time.
+pub fn scaled(model: &Model, records: &[Record]) -> Result<(Model, Nominal, f64), Error> {
+    let dt = usable(model, records, &[])?;
+    let mut model = model.clone();
+    let settings = Settings::new(Solver::Batch);
+    let (nominal, ..) = prepare(&mut model, records, &settings, dt);
+    Ok((model, nominal, dt))
+}
+
 /// The check on what [`prepare`] found.
 fn checked(
     model: &Model,
@@ -271,6 +281,12 @@ fn learn(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     settings.check(model)?;
+    if settings.solver.is_rival() {
+        let name = settings.solver.name();
+        return Err(Error::Setting(format!(
+            "{name} is not a solver of this library: the crate latens-rivals has it"
+        )));
+    }
     let dt = usable(model, data.train, data.validate)?;
     let mut model = model.clone();
     let (nominal, first, signals, walk) = prepare(&mut model, data.train, settings, dt);
