@@ -16,6 +16,7 @@ mod output;
 mod pace;
 mod predict;
 mod progress;
+mod rivals;
 mod schema;
 mod settings;
 mod simulate;

@@ -65,7 +65,7 @@ impl Settings {
             Solver::NodeLstm => (1e-3, node_lstm::SEGMENT),
             Solver::Rm => (5e-3, 2500),
             Solver::PrSsm => (0.1, 50),
-            _ => (5e-3, 5000),
+            _ => (1e-2, 5000),
         };
         Self {
             method,

@@ -240,6 +240,12 @@ impl Settings {
         if [self.epochs, self.streams, self.starts, self.ensemble].contains(&0) {
             return fail("epochs, starts, ensemble and streams must be at least 1".into());
         }
+        if self.solver.is_rival() && self.starts.max(self.ensemble) > 1 {
+            let name = self.solver.name();
+            return fail(format!(
+                "{name} starts from one seed; call it once for each with --seed"
+            ));
+        }
         if self.starts > 1 && self.ensemble > 1 {
             return fail(
                 "an ensemble keeps all its starts; give --starts or --ensemble, not both".into(),
