@@ -64,7 +64,7 @@ impl Settings {
         let (rate, window) = match method {
             Solver::NodeLstm => (1e-3, node_lstm::SEGMENT),
             Solver::Rm => (5e-3, 2500),
-            Solver::PrSsm => (0.1, 50),
+            Solver::PrSsm => (0.01, 50),
             _ => (1e-2, 5000),
         };
         Self {
