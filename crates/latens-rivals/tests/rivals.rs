@@ -689,3 +689,27 @@ fn the_hidden_start_is_given_or_learned() {
         );
     }
 }
+
+/// Where all states are measured NODE must work: the oscillator at a fifth of its samples. (The whole
+/// record, and what the other rivals reach where they must work: `examples/evidence.rs`.)
+#[test]
+fn node_learns_what_is_measured() {
+    let text = embedded("harmonic-oscillator").replace("step = 1e-3", "step = 5e-3");
+    let text = text.replace("z = \"z\"", "z = \"z\"\nv = \"v\"");
+    let model = Model::from_text("whole", &text).unwrap();
+    let simulation = Simulation {
+        steps: Some(1000),
+        ..Simulation::default()
+    };
+    let records = [simulate(&model, &simulation).unwrap()];
+    let settings = Settings {
+        iterations: 400,
+        ..Settings::new(Solver::Node)
+    };
+    let outcome = fit(&model, &records, &settings, &mut Silent).unwrap();
+    let truth = records[0].truth.as_ref().unwrap();
+    for i in 0..2 {
+        let error = latens::score::nrmse(&outcome.runs[0], truth, i, 2).unwrap();
+        assert!(error < 1e-2, "state {i}: {error:.1e}");
+    }
+}

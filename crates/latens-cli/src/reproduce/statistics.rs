@@ -121,13 +121,14 @@ mod tests {
         assert!(quantile(&[], 0.5).is_nan());
     }
 
-    /// Depression scores (Hollander and Wolfe 1973, p. 29): T = 40, one-sided 0.01953; tables' critical
+    /// Depression scores in thousandths (Hollander and Wolfe 1973, p. 29): T = 40, one-sided 0.01953; tables' critical
     /// values; a brute-force count with ties.
     #[test]
     fn the_test_gives_published_values() {
-        let x = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
-        let y = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-        let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| x - y).collect();
+        let x = [1830, 500, 1620, 2480, 1680, 1880, 1550, 3060, 1300];
+        let y = [878, 647, 598, 2050, 1060, 1290, 1060, 3140, 1290];
+        let pairs = x.iter().zip(y);
+        let differences: Vec<f64> = pairs.map(|(x, y)| f64::from(x - y)).collect();
         let found = wilcoxon(&differences);
         assert_eq!((found.pairs, found.positive), (9, 40.0));
         assert!((found.p - 2.0 * 0.019_531_25).abs() < 1e-12, "{}", found.p);
