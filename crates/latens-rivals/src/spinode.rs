@@ -426,8 +426,8 @@ impl Fitted<'_> {
             .collect()
     }
 
-    /// g₂ by Adam on its logarithm, a fixed number of steps with all windows.
-    fn diffusion(&mut self, theta: &[f64], offsets: &[f64]) -> Vec<f64> {
+    /// g₂ by Adam on its logarithm, a fixed number of steps, in this time at the most.
+    fn diffusion(&mut self, theta: &[f64], offsets: &[f64], seconds: Option<f64>) -> Vec<f64> {
         let scatter = self.scatter(theta, offsets);
         let nominal = self.problem.nominal;
         let noisy = self.moments.noisy.clone();
@@ -486,7 +486,7 @@ impl Fitted<'_> {
             clip: f64::INFINITY,
         };
         let start = vec![1e-6_f64.ln(); unit.len()];
-        let found = descent.run(&mut spread, start, None, &mut Silent);
+        let found = descent.run(&mut spread, start, seconds, &mut Silent);
         let found = found.map_or(vec![], |d| d.parameters);
         found.iter().zip(&unit).map(|(l, u)| l.exp() * u).collect()
     }
@@ -525,7 +525,8 @@ pub(crate) fn learn(
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
     let diffusion = match done.stopped {
         true => vec![],
-        false => fitted.diffusion(theta, offsets),
+        // a tenth of the time more: it is the smaller part
+        false => fitted.diffusion(theta, offsets, settings.seconds.map(|s| 0.1 * s)),
     };
     let learned = (theta.to_vec(), fitted.first(offsets), done.clone());
     Ok((learned, diffusion))
