@@ -77,7 +77,7 @@ pub struct Options {
     /// recorded data. The others pass over the records sample by sample: joint: states and θ in
     /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper. Methods of
     /// others, to compare with: node, spinode, rm; node-lstm and pr-ssm, which leave states and scores
-    /// but no run; of the settings they read --epochs and --seed [default: batch]
+    /// but no run; all these read --epochs and --seed alone [default: batch]
     #[arg(long, value_name = "NAME", value_parser = solvers(), hide_possible_values = true,
           help_heading = SOLVER)]
     solver: Option<String>,
