@@ -10,6 +10,7 @@ use latens::{Model, solve};
 
 use crate::failure::Failure;
 use crate::progress::Display;
+use crate::rivals::{self, Trained};
 use crate::settings::Options;
 use crate::{data, interrupt, model, summary, text, words};
 
@@ -72,7 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let output = arguments.output.as_ref().or(arguments.resume.as_ref());
     let output = output.map_or(Path::new("run"), PathBuf::as_path);
     let force = arguments.force || arguments.resume.as_deref() == Some(output);
-    run::check(output, force)?;
+    if settings.solver.is_rival() {
+        rivals::check(&settings, resumed.is_some(), output, force)?;
+    } else {
+        run::check(output, force)?;
+    }
     let mut warnings = records.step_warnings(&model);
     for warning in &warnings {
         text::note(&format!("warning: {warning}"));
@@ -81,14 +86,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::install("stopping soon; what was learned so far will be written");
     let mut display = Display::new(&settings, arguments.quiet);
     let data = records.data();
-    let fit = match &resumed {
-        Some(run) => solve::resume(run, data, &settings, &mut display),
-        None => solve::fit_validated(&model, data, &settings, &mut display),
+    let trained = match &resumed {
+        _ if settings.solver.is_rival() => rivals::fit(&model, data, &settings, &mut display),
+        Some(run) => solve::resume(run, data, &settings, &mut display).map(Trained::from),
+        None => solve::fit_validated(&model, data, &settings, &mut display).map(Trained::from),
     };
     let seconds = display.seconds();
     display.finish();
-    let fit = fit?;
+    let trained = trained?;
     warnings.append(&mut display.warnings);
+    let fit = match trained {
+        Trained::Fit(fit) => *fit,
+        Trained::Other(outcome) => {
+            interrupt::writing();
+            let said = (seconds, warnings);
+            rivals::report(&outcome, &sources, &settings, said, output, arguments.json)?;
+            return interrupted();
+        }
+    };
 
     let mut facts = Facts::new(
         &fit,
@@ -126,6 +141,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{table}\n{words}\nrun written to {folder}\n{stopped}"
         ))?;
     }
+    interrupted()
+}
+
+/// Whether somebody ended what was then written all the same.
+fn interrupted() -> Result<(), Failure> {
     match interrupt::asked() {
         true => Err(Failure::Interrupted),
         false => Ok(()),

@@ -16,6 +16,8 @@ mod output;
 mod pace;
 mod predict;
 mod progress;
+mod reproduce;
+mod rivals;
 mod schema;
 mod settings;
 mod simulate;
@@ -64,6 +66,7 @@ enum Verb {
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
     Stream(stream::Arguments),
+    Reproduce(reproduce::Arguments),
     Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Stream(arguments) => stream::run(&arguments),
+        Verb::Reproduce(arguments) => reproduce::run(&arguments),
         Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };

@@ -42,6 +42,17 @@ const ALL: [Solver; 4] = [
     Solver::Joint,
     Solver::AsPrinted,
 ];
+const WITH_RIVALS: [Solver; 9] = [
+    Solver::Batch,
+    Solver::Alternating,
+    Solver::Joint,
+    Solver::AsPrinted,
+    Solver::Node,
+    Solver::NodeLstm,
+    Solver::Spinode,
+    Solver::Rm,
+    Solver::PrSsm,
+];
 const RECURSIVE: [Solver; 3] = [Solver::Alternating, Solver::Joint, Solver::AsPrinted];
 const ALTERNATING: [Solver; 2] = [Solver::Alternating, Solver::AsPrinted];
 
@@ -64,13 +75,14 @@ fn number(value: f64) -> String {
 pub struct Options {
     /// batch: all states and θ at once by Newton's method, with ever tighter physics; the one for
     /// recorded data. The others pass over the records sample by sample: joint: states and θ in
-    /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper [default:
-    /// batch]
+    /// one filter; alternating: in turn; as-printed: alternating as it stands in the paper. Methods of
+    /// others, to compare with: node, spinode, rm; node-lstm and pr-ssm, which leave states and scores
+    /// but no run; all these read --epochs and --seed alone [default: batch]
     #[arg(long, value_name = "NAME", value_parser = solvers(), hide_possible_values = true,
           help_heading = SOLVER)]
     solver: Option<String>,
     #[arg(long, value_name = "N", help_heading = SOLVER, value_parser = clap::value_parser!(u64).range(1..=1_000_000),
-          help = help(&ALL, "Tightening stages of batch at the most (it ends when the physics is exact), or passes over the records of the others", |s| s.epochs.to_string()))]
+          help = help(&WITH_RIVALS, "Tightening stages of batch at the most (it ends when the physics is exact), passes over the records of the recursions and of node-lstm, steps of gradient descent of node, spinode, rm and pr-ssm", |s| s.epochs.to_string()))]
     epochs: Option<u64>,
     #[arg(long, value_name = "S", help_heading = SOLVER,
           help = help(&ALL, "Seed of the networks' random start; where it fails, batch tries the next two", |s| s.seed.to_string()))]

@@ -42,10 +42,12 @@ pub fn stopped(fit: &Fit, folder: &str) -> String {
         Solver::Batch => "stage",
         _ => "epoch",
     };
-    format!(
-        "stopped behind {}: it can be used as it is; the same command with --resume {folder} goes on\n",
-        text::count(fit.checkpoint.passes(), pass)
-    )
+    let passes = text::count(fit.checkpoint.passes(), pass);
+    let more = match fit.settings.solver.is_rival() {
+        true => String::new(),
+        false => format!("; the same command with --resume {folder} goes on"),
+    };
+    format!("stopped behind {passes}: it can be used as it is{more}\n")
 }
 
 /// How far a free run is from what was measured, by its worst channel.

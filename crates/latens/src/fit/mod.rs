@@ -143,7 +143,7 @@ impl Estimate {
         Self::scored(stepper, record, theta, (smoothed, one_step, free_run))
     }
 
-    fn scored(
+    pub(crate) fn scored(
         stepper: &Stepper,
         record: &Record,
         theta: &[f64],

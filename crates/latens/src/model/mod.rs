@@ -265,7 +265,7 @@ impl Model {
     /// The model in which each output of a network is a state that nothing drives, behind the
     /// states of this one: what the known equations alone can say about it. With the call and
     /// the output behind each; `None` without networks.
-    pub(crate) fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
+    pub fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
         let (file, mut diagnostics) = file::read(&self.text);
         let equations = resolve::equations(&file, Variant::Signals, &mut diagnostics)?;
         let signals = equations.signals.clone();

@@ -74,7 +74,7 @@ impl Given {
         let printed = layers.iter().rev().find_map(|g| g.printed_settings);
         let mut settings = match (printed.unwrap_or(false), solver) {
             (false, _) => Settings::new(solver),
-            (true, Solver::Batch) => {
+            (true, solver) if solver == Solver::Batch || solver.is_rival() => {
                 return Err(Error::Setting("the paper's settings are those of its recursion; add --solver alternating, joint or as-printed".into()));
             }
             (true, _) => Settings::printed(solver),

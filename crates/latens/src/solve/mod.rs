@@ -33,6 +33,7 @@ use crate::estimate::{Smoothed, Smoother, region};
 use crate::fit::nominal::Nominal;
 use crate::fit::run::Run;
 use crate::fit::{Estimate, Fit};
+use crate::linalg::PackedCovariance;
 use crate::model::Model;
 use crate::objective::{Cost, Noise};
 use crate::record::Record;
@@ -181,6 +182,16 @@ pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
     Ok(checked(&model, records, &first, signals, &walk, dt))
 }
 
+/// What every fit does first: the model with its networks scaled to records, the sizes of everything
+/// as the known physics shows them, and the sample time.
+pub fn scaled(model: &Model, records: &[Record]) -> Result<(Model, Nominal, f64), Error> {
+    let dt = usable(model, records, &[])?;
+    let mut model = model.clone();
+    let settings = Settings::new(Solver::Batch);
+    let (nominal, ..) = prepare(&mut model, records, &settings, dt);
+    Ok((model, nominal, dt))
+}
+
 /// The check on what [`prepare`] found.
 fn checked(
     model: &Model,
@@ -271,6 +282,12 @@ fn learn(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     settings.check(model)?;
+    if settings.solver.is_rival() {
+        let name = settings.solver.name();
+        return Err(Error::Setting(format!(
+            "{name} is not a solver of this library: the crate latens-rivals has it"
+        )));
+    }
     let dt = usable(model, data.train, data.validate)?;
     let mut model = model.clone();
     let (nominal, first, signals, walk) = prepare(&mut model, data.train, settings, dt);
@@ -312,6 +329,70 @@ fn learn(
     };
     fit.attempts = kept.attempts;
     fit.stopped = kept.stopped;
+    Ok(fit)
+}
+
+/// θ that another method learned.
+#[derive(Debug, Clone)]
+pub struct Adopted {
+    /// The model, its networks scaled as θ means them, and the sizes of everything; see [`scaled`].
+    pub model: Model,
+    pub nominal: Nominal,
+    pub theta: Vec<f64>,
+    /// Its free run over each training record, from the start that the method finds.
+    pub runs: Vec<Vec<f64>>,
+    pub reports: Vec<EpochReport>,
+    pub stopped: bool,
+}
+
+/// A fit from θ that another method learned: the states are smoothed with it, and the free runs are
+/// the method's own. Its covariance is the prior's, because such a method says nothing of it.
+pub fn adopt(adopted: Adopted, data: Data, settings: &Settings) -> Result<Fit, Error> {
+    settings.check(&adopted.model)?;
+    let dt = usable(&adopted.model, data.train, data.validate)?;
+    let all = data.train.iter().chain(data.validate);
+    let stepper = Stepper::over(&adopted.model, &adopted.model.system, dt, all);
+    let noise = settings.noise(&adopted.model, &adopted.nominal, dt);
+    let problem = Problem {
+        model: &adopted.model,
+        records: data.train,
+        validate: data.validate,
+        stepper: &stepper,
+        nominal: &adopted.nominal,
+        noise: &noise,
+    };
+    let theta = adopted.theta;
+    let smooth = |record: &Record| {
+        let noise = starting_at(&stepper, record, &problem.open_start(&noise));
+        let smoother = Smoother {
+            stepper: &stepper,
+            record,
+            theta: &theta,
+            noise: &noise,
+        };
+        smoother.smooth(smoother.filtered(), SMOOTHING)
+    };
+    let (variance, precision) = (settings.parameter_variance, settings.precision());
+    let learned = Learned {
+        covariance: PackedCovariance::scaled_identity(theta.len(), variance, precision),
+        smoothed: data.train.iter().map(smooth).collect(),
+        theta: theta.clone(),
+        noise: noise.clone(),
+        free_run: adopted.reports.last().map_or(f64::NAN, |r| r.free_run),
+        consistency: f64::NAN,
+        repetition: 1.0,
+        draws: vec![],
+        evidence: None,
+        checkpoint: Checkpoint::Epoch(adopted.reports.last().map_or(0, |r| r.epoch)),
+        reports: adopted.reports,
+        stopped: adopted.stopped,
+    };
+    let mut fit = fitted(&problem, data, settings, (settings.seed, learned));
+    let trained = data.train.iter().zip(adopted.runs);
+    for (estimate, (record, run)) in fit.estimates.iter_mut().zip(trained) {
+        let parts = (estimate.smoothed.clone(), estimate.one_step.clone(), run);
+        *estimate = Estimate::scored(&stepper, record, &theta, parts);
+    }
     Ok(fit)
 }
 

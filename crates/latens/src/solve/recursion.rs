@@ -106,7 +106,7 @@ pub(super) fn run(
             Solver::Alternating => alternating::sweep(&mut epoch, &segments, Form::Corrected)?,
             Solver::AsPrinted => alternating::sweep(&mut epoch, &segments, Form::AsPrinted)?,
             Solver::Joint => joint::sweep(&mut epoch, &segments)?,
-            Solver::Batch => unreachable!("batch is no recursion"),
+            other => unreachable!("{} is no recursion", other.name()),
         }
         let moved = epoch
             .theta

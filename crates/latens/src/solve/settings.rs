@@ -22,15 +22,32 @@ pub enum Solver {
     Joint,
     /// Whole-record Newton.
     Batch,
+    /// A rival, as are those below; the crate `latens-rivals` has them.
+    Node,
+    NodeLstm,
+    Spinode,
+    Rm,
+    PrSsm,
 }
 
 impl Solver {
-    pub const NAMES: [(&'static str, Solver); 4] = [
+    pub const NAMES: [(&'static str, Solver); 9] = [
         ("alternating", Solver::Alternating),
         ("as-printed", Solver::AsPrinted),
         ("joint", Solver::Joint),
         ("batch", Solver::Batch),
+        ("node", Solver::Node),
+        ("node-lstm", Solver::NodeLstm),
+        ("spinode", Solver::Spinode),
+        ("rm", Solver::Rm),
+        ("pr-ssm", Solver::PrSsm),
     ];
+
+    /// Whether it is one that Latens is compared with, not one of its own.
+    pub fn is_rival(self) -> bool {
+        let own = [Self::Alternating, Self::AsPrinted, Self::Joint, Self::Batch];
+        !own.contains(&self)
+    }
 
     /// Threads it works on: the recursions are sequential by nature.
     pub fn threads(self) -> usize {
@@ -159,6 +176,19 @@ impl Settings {
                 ..Self::new(Solver::Alternating)
             }
             .with_solver(solver),
+            Solver::Node | Solver::NodeLstm | Solver::Spinode | Solver::Rm | Solver::PrSsm => {
+                Self {
+                    // iterations of gradient descent, or passes of a network with memory
+                    epochs: match solver {
+                        Solver::NodeLstm => 300,
+                        Solver::PrSsm => 3000,
+                        Solver::Rm => 2500,
+                        _ => 2000,
+                    },
+                    ..Self::new(Solver::Alternating)
+                }
+                .with_solver(solver)
+            }
             Solver::Joint => Self {
                 known: Level::Relative(1e-5),
                 hidden: Level::Relative(1e-2),
@@ -209,6 +239,12 @@ impl Settings {
         let fail = |message: String| Err(Error::Setting(message));
         if [self.epochs, self.streams, self.starts, self.ensemble].contains(&0) {
             return fail("epochs, starts, ensemble and streams must be at least 1".into());
+        }
+        if self.solver.is_rival() && self.starts.max(self.ensemble) > 1 {
+            let name = self.solver.name();
+            return fail(format!(
+                "{name} starts from one seed; call it once for each with --seed"
+            ));
         }
         if self.starts > 1 && self.ensemble > 1 {
             return fail(

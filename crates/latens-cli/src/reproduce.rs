@@ -1,0 +1,310 @@
+//! `latens reproduce`: the paper's evidence, all methods on all systems, from one command.
+//!
+//! Each cell of the grid, a method on a system with a seed, is a file in `cells`, written whole when
+//! it is done. So a grid can be killed at any moment and gone on with, and tables and figures are
+//! made from the files alone.
+
+mod cell;
+mod cost;
+mod figures;
+mod grid;
+mod paper;
+mod statistics;
+mod tables;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use latens::record::{Mapping, Record, Table, write_atomic};
+use latens::simulate::{Simulation, simulate};
+use latens::suggest::suggest;
+use latens::{Model, systems};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::{interrupt, text};
+use cell::{Cell, Method, System};
+
+const AFTER_HELP: &str = "\
+For example, the paper's first system, in under three minutes on two cores:
+  latens reproduce --systems harmonic-oscillator --seeds 1 -o oscillator
+and the whole evidence, hours:
+  latens reproduce --seeds 3 --budget 5 -o evidence
+
+Each cell is trained on one thread, for --budget minutes at the most, from an unknown hidden start (unless
+its method says otherwise), and scored by the free run of what it learned. A grid that was stopped goes on
+with --resume; whatever is done is in table.md, table.csv and results.json, and in figures the data to draw
+from.
+
+Exit codes: 0 done (diverged cells are results too), 1 error, 2 wrong usage, 130 interrupted with Ctrl-C.";
+
+/// Run the paper's comparison: all methods on all systems, with seeds and statistics
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Built-in systems; emps needs its data set in shared/datasets above this folder, or in
+    /// LATENS_DATASETS [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1..)]
+    systems: Vec<String>,
+    /// as-printed, alternating, joint, batch, node, node-lstm, spinode, rm, pr-ssm; and
+    /// node-true-start, node-lstm-true-start, spinode-true-start, which are told the hidden start
+    /// [default: the first nine]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1..)]
+    methods: Vec<String>,
+    /// Seeds 1 to N of each
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Minutes that a cell may train; it is then scored as it is
+    #[arg(long, value_name = "MINUTES", default_value_t = 0.6, value_parser = crate::assignments::positive)]
+    budget: f64,
+    /// The folder to write
+    #[arg(short, long, value_name = "FOLDER", default_value = "reproduced")]
+    output: PathBuf,
+    /// Go on in a folder that has cells already: they are kept, others are added
+    #[arg(long)]
+    resume: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What all cells of a folder have in common: else they would not compare.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Terms {
+    version: String,
+    budget: f64,
+}
+
+/// EMPS as the paper has it, which knows nothing of the slide's friction; the built-in model does.
+const EMPS: (&str, &str) = (
+    "emps",
+    include_str!("../../../models/emps-paper/emps-paper.toml"),
+);
+const TERMS: &str = "terms.json";
+const CELLS: &str = "cells";
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let methods = methods(&arguments.methods)?;
+    let systems = chosen_systems(&arguments.systems)?;
+    let folder = &arguments.output;
+    prepare(folder, arguments)?;
+    interrupt::install("stopping; cells that are done are kept, and --resume goes on");
+    let jobs = grid::jobs(&systems, &methods, arguments.seeds);
+    grid::run(
+        &systems,
+        jobs,
+        folder,
+        60.0 * arguments.budget,
+        arguments.quiet,
+    )?;
+    // a cost needs a quiet machine, so it is measured behind the grid
+    if !interrupt::asked() {
+        cost::write(&methods, folder, arguments.quiet)?;
+    }
+    let cells = cells(folder)?;
+    let summary = tables::write(&cells, folder)?;
+    figures::write(&systems, &cells, folder)?;
+    if arguments.json {
+        let scores: Vec<_> = cells.iter().map(|c| &c.score).collect();
+        let object = json!({
+            "folder": folder.display().to_string(),
+            "stopped": interrupt::asked(),
+            "results": scores,
+        });
+        text::print(&format!("{object:#}\n"))?;
+    } else {
+        let folder = folder.display();
+        text::print(&format!(
+            "{summary}\ntables, results and the data of figures: {folder}\n"
+        ))?;
+    }
+    match interrupt::asked() {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// The methods asked for.
+fn methods(names: &[String]) -> Result<Vec<Method>, Failure> {
+    if names.is_empty() {
+        return Ok(Method::all());
+    }
+    let known: Vec<Method> = [Method::all(), Method::with_true_start()].concat();
+    let one = |name: &String| {
+        // the paper's own table has an underscore
+        let name = name.replace('_', "-");
+        known
+            .iter()
+            .find(|m| m.name() == name)
+            .copied()
+            .ok_or_else(|| {
+                let all: Vec<String> = known.iter().map(|m| m.name()).collect();
+                unknown("method", &name, &all)
+            })
+    };
+    names.iter().map(one).collect()
+}
+
+fn unknown(what: &str, name: &str, known: &[String]) -> Failure {
+    let hint = match suggest(name, known.iter().map(String::as_str)) {
+        Some(close) => format!("did you mean {close}?"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    Failure::Message(format!("there is no {what} `{name}`; {hint}"))
+}
+
+/// The systems asked for, each with its record.
+fn chosen_systems(names: &[String]) -> Result<Vec<System>, Failure> {
+    let all: Vec<String> = systems::SYSTEMS
+        .iter()
+        .map(|(name, _)| (*name).into())
+        .collect();
+    if let Some(name) = names.iter().find(|n| !all.contains(n)) {
+        return Err(unknown("system", name, &all));
+    }
+    let mut chosen = vec![];
+    for (name, text) in systems::SYSTEMS {
+        let asked = names.iter().any(|n| n == name);
+        if !names.is_empty() && !asked {
+            continue;
+        }
+        let text = if *name == EMPS.0 { EMPS.1 } else { text };
+        let model = Model::from_text(name, text)?;
+        if model.truth.is_some() {
+            let record = simulate(&model, &Simulation::default())?;
+            chosen.push(System {
+                name: (*name).into(),
+                model,
+                record,
+                test: None,
+            });
+            continue;
+        }
+        match (measured(name, &model)?, asked) {
+            (Some((record, test)), _) => chosen.push(System {
+                name: (*name).into(),
+                model,
+                record,
+                test: Some(test),
+            }),
+            (None, true) => {
+                return Err(Failure::Message(format!(
+                    "{name} is real data, and there is no shared/datasets/{name} above this folder; set LATENS_DATASETS to the folder that holds {name}"
+                )));
+            }
+            (None, false) => {
+                text::note(&format!(
+                    "warning: {name} is left out: its data set is not at hand (see LATENS_DATASETS)"
+                ));
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// The training and test record of a system that has no truth, where they are at hand.
+fn measured(name: &str, model: &Model) -> Result<Option<(Record, Record)>, Failure> {
+    let own = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|a| a.join("shared/datasets"));
+    let folders: Vec<PathBuf> = own.into_iter().chain(above).collect();
+    let find = |part: &str| {
+        let files = folders
+            .iter()
+            .map(|f| f.join(name).join(format!("{name}_{part}.csv")));
+        files.into_iter().find(|f| f.is_file())
+    };
+    let (Some(train), Some(test)) = (find("train"), find("test")) else {
+        return Ok(None);
+    };
+    // the publisher's names of position and voltage
+    let columns = ["q=y_qm_m", "u=u_vir_V"].map(String::from);
+    let mapping = Mapping::parse(&columns)?;
+    let read = |path: &Path| -> Result<Record, Failure> {
+        let table = Table::read(path)?;
+        Ok(Record::from_table(&table, &model.layout(), &mapping, None)?)
+    };
+    Ok(Some((read(&train)?, read(&test)?)))
+}
+
+/// Makes the folder, or finds out whether it can be gone on with.
+fn prepare(folder: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    let terms = Terms {
+        version: env!("CARGO_PKG_VERSION").into(),
+        budget: arguments.budget,
+    };
+    let (path, shown) = (folder.join(TERMS), folder.display());
+    if path.is_file() {
+        if !arguments.resume {
+            return Err(Failure::Message(format!(
+                "{shown} holds a grid already; go on with it by --resume, or choose another folder with -o"
+            )));
+        }
+        let before = std::fs::read(&path).map_err(|e| Failure::file("read", &path, e))?;
+        let before: Terms = serde_json::from_slice(&before)
+            .map_err(|e| Failure::Message(format!("{} is damaged: {e}", path.display())))?;
+        if before != terms {
+            return Err(Failure::Message(format!(
+                "the cells of {shown} had --budget {} under version {}: resume with the same, or choose another folder",
+                before.budget, before.version
+            )));
+        }
+        return Ok(());
+    }
+    let filled = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if filled {
+        return Err(Failure::Message(format!(
+            "{shown} exists and holds something else; choose another folder with -o"
+        )));
+    }
+    let cells = folder.join(CELLS);
+    std::fs::create_dir_all(&cells).map_err(|e| Failure::file("write", &cells, e))?;
+    write_json(&path, &terms)
+}
+
+/// All cells that are done, in the order of systems, methods and seeds.
+fn cells(folder: &Path) -> Result<Vec<Cell>, Failure> {
+    let path = folder.join(CELLS);
+    let entries = std::fs::read_dir(&path).map_err(|e| Failure::file("read", &path, e))?;
+    let files: BTreeSet<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    let mut cells = vec![];
+    for file in files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "json"))
+    {
+        let bytes = std::fs::read(file).map_err(|e| Failure::file("read", file, e))?;
+        let cell: Cell = serde_json::from_slice(&bytes).map_err(|e| {
+            let file = file.display();
+            Failure::Message(format!("{file} is damaged: {e}; delete it and --resume"))
+        })?;
+        cells.push(cell);
+    }
+    let order = |c: &Cell| {
+        let system = systems::SYSTEMS
+            .iter()
+            .position(|(n, _)| *n == c.score.system);
+        let all = [Method::all(), Method::with_true_start()].concat();
+        let method = all.iter().position(|m| m.name() == c.score.method);
+        (system, method, c.score.seed)
+    };
+    cells.sort_by_key(order);
+    Ok(cells)
+}
+
+/// Writes a file whole, or not at all.
+fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let written = write_atomic(path, |out| out.write_all(content.as_bytes()));
+    written.map_err(|e| Failure::file("write", path, e))
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value);
+    let text = text.map_err(|e| Failure::file("write", path, e.into()))?;
+    write_file(path, &format!("{text}\n"))
+}

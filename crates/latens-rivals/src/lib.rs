@@ -1,0 +1,265 @@
+//! The methods that Latens is compared with, on the same model files and records: NODE, NODE-LSTM,
+//! SPINODE, RM and PR-SSM.
+//!
+//! Each is a file of its own, which says at its head what it does, where it departs from its paper,
+//! and what its recipe cannot do where states are hidden. All have exact gradients of their discrete
+//! steps, one Adam ([`adam`]), and networks scaled to the records as Latens scales its own:
+//! centres and scales come from a smoothing pass with the known equations, which their papers do
+//! not have. The hidden start is unknown unless [`Settings::known_start`] gives it away.
+//!
+//! ```
+//! use latens::simulate::{Simulation, simulate};
+//! use latens::solve::{Silent, Solver};
+//! use latens::{Model, systems};
+//! use latens_rivals::{Settings, fit};
+//!
+//! let text = systems::find("harmonic-oscillator").unwrap();
+//! let model = Model::from_text("harmonic-oscillator", text)?;
+//! let record = simulate(&model, &Simulation { steps: Some(500), ..Simulation::default() })?;
+//! let settings = Settings { iterations: 20, ..Settings::new(Solver::Node) };
+//! let outcome = fit(&model, &[record.clone()], &settings, &mut Silent)?;
+//! assert_eq!(outcome.runs[0].len(), record.len() * 2);
+//! # Ok::<(), latens::Error>(())
+//! ```
+
+pub mod adam;
+pub mod node;
+pub mod node_lstm;
+pub mod pr_ssm;
+pub mod rm;
+pub mod spinode;
+pub mod windows;
+
+use latens::fit::nominal::Nominal;
+use latens::record::Record;
+use latens::solve::{EpochReport, Observer, Solver};
+use latens::step::Stepper;
+use latens::{Error, Model, score, solve};
+
+use windows::Problem;
+
+/// What a rival can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Which one.
+    pub method: Solver,
+    /// Steps of Adam; for NODE-LSTM passes over the records.
+    pub iterations: usize,
+    /// Of the random start.
+    pub seed: u64,
+    /// Adam's learning rate at the beginning.
+    pub rate: f64,
+    /// Steps of a window, all of a record that is shorter; of the stretch after which NODE-LSTM cuts
+    /// backpropagation; of a sub-trajectory of PR-SSM.
+    pub window: usize,
+    /// Whether the hidden start of each record is given (its truth) instead of learned.
+    pub known_start: bool,
+    /// The time that training may take.
+    pub seconds: Option<f64>,
+}
+
+impl Settings {
+    /// The published recipe, as far as it says; else what worked on the harmonic oscillator.
+    pub fn new(method: Solver) -> Self {
+        let (rate, window) = match method {
+            Solver::NodeLstm => (1e-3, node_lstm::SEGMENT),
+            Solver::Rm => (5e-3, 2500),
+            Solver::PrSsm => (0.01, 50),
+            _ => (1e-2, 5000),
+        };
+        Self {
+            method,
+            iterations: solve::Settings::new(method).epochs,
+            seed: 1,
+            rate,
+            window,
+            known_start: false,
+            seconds: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let fail = |message: &str| Err(Error::Setting(message.into()));
+        if !self.method.is_rival() {
+            return fail("this is not one of the rivals: node, node-lstm, spinode, rm, pr-ssm");
+        }
+        if self.iterations == 0 || self.window == 0 {
+            return fail("iterations and the length of windows must be at least 1");
+        }
+        let positive = |v: f64| v > 0.0 && v.is_finite();
+        if !positive(self.rate) || self.seconds.is_some_and(|s| !positive(s)) {
+            return fail("the learning rate and the time must be positive and finite");
+        }
+        Ok(())
+    }
+}
+
+/// What was learned, by kind.
+#[derive(Debug, Clone)]
+pub enum Learned {
+    /// θ of the model itself (NODE, SPINODE).
+    Equations(Vec<f64>),
+    /// The same, with the network that recognises a start (RM).
+    Recognised(Vec<f64>, Box<rm::Recognition>, Vec<f64>),
+    /// A stack with memory in place of the model's networks (NODE-LSTM).
+    Memory(Box<node_lstm::Hybrid>, Vec<f64>),
+    /// Latent states in place of the model's (PR-SSM).
+    Latent(Box<pr_ssm::Learned>),
+}
+
+/// A rival that has been trained.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The model, its networks scaled.
+    pub model: Model,
+    pub nominal: Nominal,
+    /// Sample time.
+    pub dt: f64,
+    pub learned: Learned,
+    /// The free run over each record from the start that the method itself finds, N × d_x.
+    pub runs: Vec<Vec<f64>>,
+    /// SPINODE's g₂ of each row with a network.
+    pub diffusion: Vec<f64>,
+    pub reports: Vec<EpochReport>,
+    /// Whether the observer ended it.
+    pub stopped: bool,
+}
+
+/// Samples of a new record that a start is found on.
+const WARM_UP: usize = 100;
+
+/// Trains a rival.
+///
+/// # Errors
+/// [`Error::Setting`] for settings, models or records that it cannot take.
+pub fn fit(
+    model: &Model,
+    records: &[Record],
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    settings.check()?;
+    solve::Settings::new(settings.method).check(model)?;
+    let (model, nominal, dt) = solve::scaled(model, records)?;
+    let stepper = Stepper::over(&model, &model.system, dt, records);
+    let deviation = windows::deviations(records, model.measurements.len());
+    let problem = Problem {
+        model: &model,
+        stepper: &stepper,
+        records,
+        nominal: &nominal,
+        deviation: &deviation,
+    };
+    let simulated = |theta: &[f64], starts: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        let pairs = records.iter().zip(starts);
+        pairs
+            .map(|(record, start)| score::free_run(&stepper, record, theta, start))
+            .collect()
+    };
+    let mut diffusion = vec![];
+    let (learned, runs, done) = match settings.method {
+        Solver::Spinode => {
+            let ((theta, starts, done), spread) = spinode::learn(problem, settings, observer)?;
+            diffusion = spread;
+            (
+                Learned::Equations(theta.clone()),
+                simulated(&theta, &starts),
+                done,
+            )
+        }
+        Solver::Rm => {
+            let (theta, starts, (recognition, weights), done) =
+                rm::learn(problem, settings, observer)?;
+            let runs = simulated(&theta, &starts);
+            (
+                Learned::Recognised(theta, Box::new(recognition), weights),
+                runs,
+                done,
+            )
+        }
+        Solver::NodeLstm => {
+            let (hybrid, own, starts, done) = node_lstm::learn(problem, settings, observer)?;
+            let pairs = records.iter().zip(&starts);
+            let runs = pairs.map(|(record, start)| hybrid.free_run(&own, record, start, dt));
+            let runs = runs.collect();
+            (Learned::Memory(Box::new(hybrid), own), runs, done)
+        }
+        Solver::PrSsm => {
+            let (latent, done) = pr_ssm::learn(problem, settings, observer)?;
+            let runs = records
+                .iter()
+                .map(|r| latent.free_run(&model, r, None))
+                .collect();
+            (Learned::Latent(Box::new(latent)), runs, done)
+        }
+        _ => {
+            let (theta, starts, done) = node::learn(problem, settings, observer)?;
+            (
+                Learned::Equations(theta.clone()),
+                simulated(&theta, &starts),
+                done,
+            )
+        }
+    };
+    Ok(Outcome {
+        learned,
+        runs,
+        diffusion,
+        reports: done.reports,
+        stopped: done.stopped,
+        nominal,
+        dt,
+        model: model.clone(),
+    })
+}
+
+impl Outcome {
+    /// θ of the model, where that is what was learned.
+    pub fn theta(&self) -> Option<&[f64]> {
+        match &self.learned {
+            Learned::Equations(theta) | Learned::Recognised(theta, ..) => Some(theta),
+            Learned::Memory(..) | Learned::Latent(_) => None,
+        }
+    }
+
+    /// A free run over another record, its input replayed: from a state, or from the start that the
+    /// method finds in the record's first samples. (NODE and SPINODE train the hidden start on them,
+    /// NODE-LSTM likewise, with all else held.)
+    pub fn predict(&self, record: &Record, start: Option<&[f64]>) -> Vec<f64> {
+        let stepper = Stepper::over(&self.model, &self.model.system, self.dt, [record]);
+        match &self.learned {
+            Learned::Latent(latent) => latent.free_run(&self.model, record, start),
+            Learned::Recognised(theta, recognition, weights) => {
+                let found =
+                    start.map_or_else(|| recognition.start(weights, record), <[f64]>::to_vec);
+                score::free_run(&stepper, record, theta, &found)
+            }
+            Learned::Equations(theta) => {
+                let found = start.map_or_else(|| self.start(record), <[f64]>::to_vec);
+                score::free_run(&stepper, record, theta, &found)
+            }
+            Learned::Memory(hybrid, own) => {
+                let found = start.map_or_else(|| self.start(record), <[f64]>::to_vec);
+                hybrid.free_run(own, record, &found, self.dt)
+            }
+        }
+    }
+
+    /// The start whose run fits the first samples best, all that was learned held.
+    fn start(&self, record: &Record) -> Vec<f64> {
+        let first = [record.slice(0..record.len().min(WARM_UP + 1))];
+        let stepper = Stepper::over(&self.model, &self.model.system, self.dt, &first);
+        let deviation = windows::deviations(&first, self.model.measurements.len());
+        let problem = Problem {
+            model: &self.model,
+            stepper: &stepper,
+            records: &first,
+            nominal: &self.nominal,
+            deviation: &deviation,
+        };
+        match &self.learned {
+            Learned::Memory(hybrid, own) => node_lstm::start(problem, hybrid, own),
+            _ => node::start(problem, self.theta().unwrap_or(&[])),
+        }
+    }
+}
