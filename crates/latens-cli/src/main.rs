@@ -16,6 +16,7 @@ mod output;
 mod pace;
 mod predict;
 mod progress;
+mod report;
 mod schema;
 mod settings;
 mod simulate;
@@ -24,7 +25,6 @@ mod summary;
 mod systems;
 mod text;
 mod verdict;
-mod words;
 
 use std::process::ExitCode;
 
@@ -39,6 +39,7 @@ First steps:
   latens check harmonic-oscillator.toml record.csv   what the record can tell
   latens fit harmonic-oscillator.toml record.csv -o run
   latens predict run record.csv                what the model does, and how far to trust it
+  latens report run                            the page of a fit, run/report.html
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
@@ -64,6 +65,7 @@ enum Verb {
     Predict(predict::Arguments),
     Estimate(estimate::Arguments),
     Stream(stream::Arguments),
+    Report(report::Arguments),
     Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => predict::run(&arguments),
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Stream(arguments) => stream::run(&arguments),
+        Verb::Report(arguments) => report::run(&arguments),
         Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };
