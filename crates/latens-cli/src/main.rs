@@ -14,6 +14,7 @@ mod learned;
 mod model;
 mod output;
 mod pace;
+mod plot;
 mod predict;
 mod progress;
 mod report;
@@ -66,6 +67,7 @@ enum Verb {
     Estimate(estimate::Arguments),
     Stream(stream::Arguments),
     Report(report::Arguments),
+    Plot(plot::Arguments),
     Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Stream(arguments) => stream::run(&arguments),
         Verb::Report(arguments) => report::run(&arguments),
+        Verb::Plot(arguments) => plot::run(&arguments),
         Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };

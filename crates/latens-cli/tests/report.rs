@@ -69,3 +69,29 @@ fn what_is_missing_or_wrong_is_said() {
             .contains("no such run folder")
     );
 }
+
+/// Figures are what their names say: an SVG that a parser takes, a PNG, a PDF.
+#[test]
+fn figures_for_papers() {
+    let place = fitted();
+    for (what, size) in [
+        ("states", 2),
+        ("equation", 3),
+        ("field", 1),
+        ("convergence", 3),
+        ("innovations", 3),
+    ] {
+        place.succeeds(&format!("plot run --what {what} -o {what}.svg"));
+        let svg = place.read(&format!("{what}.svg"));
+        assert!(svg.matches("class=\"frame\"").count() >= size, "{what}");
+        assert!(!svg.contains("var(") && !svg.contains("NaN"), "{what}");
+    }
+    place.succeeds("plot run --what equation -o equation.png");
+    place.succeeds("plot run --what equation -o equation.pdf");
+    let starts = |name: &str, with: &[u8]| fs::read(place.path(name)).unwrap().starts_with(with);
+    assert!(starts("equation.png", b"\x89PNG") && starts("equation.pdf", b"%PDF"));
+    let refused = place.fails(1, "plot run --what field -o field.svg");
+    assert!(refused.contains("--force"), "{refused}");
+    let refused = place.fails(1, "plot run --what field -o field.gif");
+    assert!(refused.contains(".svg, .pdf or .png"), "{refused}");
+}

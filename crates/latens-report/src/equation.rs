@@ -177,7 +177,10 @@ fn unit(model: &Model, network: usize, k: usize, samples: &[Sample]) -> Option<S
     (factor.abs() == 1.0).then(|| match (state.as_str(), time.as_str()) {
         (state, "") => state.into(),
         ("", time) => format!("1/{time}"),
-        (state, time) => format!("{state}/{time}"),
+        (state, time) => match state.strip_suffix(&format!("/{time}")) {
+            Some(length) => format!("{length}/{time}²"),
+            None => format!("{state}/{time}"),
+        },
     })
 }
 

@@ -3,11 +3,12 @@
 use latens::fit::run::EpochFacts;
 use latens::solve::Solver;
 
+use crate::colours::of_run;
 use crate::equation::{self, Learned, SlicePoint};
-use crate::innovations::{self, Against, BINS, Innovations};
+use crate::innovations;
 use crate::panels::{self, Panel};
-use crate::plot::{self, Axis, Mark, Plot, Shape, labelled, of_run};
-use crate::{Shown, field, text, thin, words};
+use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
+use crate::{Shown, field, residuals, text, thin, words};
 
 /// Samples of a line in a figure.
 const SAMPLES: usize = 3000;
@@ -45,7 +46,10 @@ pub fn draw(runs: &[Shown], what: What) -> Result<String, String> {
             let track = first.trained().into_iter().next();
             let found = track.map_or(vec![], |t| innovations::innovations(first, t));
             let unit = &first.run.model.time_unit;
-            let plots = found.iter().flat_map(|i| innovation(i, unit)).collect();
+            let plots = found
+                .iter()
+                .flat_map(|i| residuals::innovation(i, unit))
+                .collect();
             (plots, 3, [360.0, 240.0])
         }
     };
@@ -107,7 +111,9 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec
         SAMPLES,
     );
     let mut marks = vec![];
-    for signal in signals() {
+    // the truth lies over what is compared with it
+    let (over, under): (Vec<_>, Vec<_>) = signals().partition(|s| s.what == "truth");
+    for signal in under.into_iter().chain(over) {
         let several = runs.len() > 1 && !["data", "truth"].contains(&signal.what);
         let class = if several {
             of_run(signal.run)
@@ -431,96 +437,6 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
                 note: String::new(),
             });
         }
-    }
-    plots
-}
-
-/// Whiteness, histogram, consistency, and what is left against each input that moves.
-pub fn innovation(found: &Innovations, time_unit: &str) -> Vec<Plot> {
-    let name = &found.channel;
-    let axis = |label: &str| Axis {
-        label: label.into(),
-        ..Axis::default()
-    };
-    let lags = found.correlation.iter().enumerate();
-    let lags: Vec<[f64; 2]> = lags.map(|(k, c)| [k as f64 + 1.0, *c]).collect();
-    let most = lags
-        .iter()
-        .map(|l| l[1].abs())
-        .fold(3.0 * found.bound, f64::max);
-    let bound = |at: f64, label: &str| Mark::new("bound", label, Shape::Level(at));
-    let white = Plot {
-        title: format!("{name}: whiteness"),
-        x: Axis {
-            whole: true,
-            ..axis("lag (samples)")
-        },
-        y: Axis {
-            range: Some([-1.1 * most, 1.1 * most]),
-            ..axis("correlation (–)")
-        },
-        marks: vec![
-            Mark::new("estimate", "innovations", Shape::Bars(lags, 0.7)),
-            bound(found.bound, "95 % if white"),
-            bound(-found.bound, ""),
-        ],
-        note: String::new(),
-    };
-    let width = 8.0 / BINS as f64;
-    let middle = |k: usize| -4.0 + (k as f64 + 0.5) * width;
-    let bars = found.histogram.iter().enumerate();
-    let bars: Vec<[f64; 2]> = bars.map(|(k, part)| [middle(k), part / width]).collect();
-    let normal = (0..=100).map(|k| {
-        let z = -4.0 + 0.08 * f64::from(k);
-        let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        [z, density]
-    });
-    let histogram = Plot {
-        title: format!("{name}: histogram"),
-        x: axis("innovation ν/√s (–)"),
-        y: axis("density (–)"),
-        marks: vec![
-            Mark::new("estimate", "innovations", Shape::Bars(bars, width)),
-            Mark::new("truth", "normal", Shape::Line(normal.collect())),
-        ],
-        note: String::new(),
-    };
-    let means = found.parts.iter().map(|(t, mean, _)| [*t, mean.max(1e-12)]);
-    let band = found.parts.iter().map(|(t, _, samples)| {
-        let [low, high] = Innovations::band(*samples);
-        [*t, low.max(1e-12), high]
-    });
-    let consistency = Plot {
-        title: format!("{name}: consistency (NIS)"),
-        x: axis(&labelled("time", time_unit)),
-        y: Axis {
-            log: true,
-            ..axis("mean ν²/s (–)")
-        },
-        marks: vec![
-            Mark::new("data", "95 % if consistent", Shape::Band(band.collect())),
-            Mark::new("estimate", "innovations", Shape::Line(means.collect())),
-            bound(1.0, ""),
-        ],
-        note: String::new(),
-    };
-    let mut plots = vec![white, histogram, consistency];
-    for Against { input, unit, bins } in &found.inputs {
-        let band = bins
-            .iter()
-            .map(|[u, mean, std]| [*u, mean - std, mean + std]);
-        let means = bins.iter().map(|[u, mean, _]| [*u, *mean]);
-        plots.push(Plot {
-            title: format!("{name}: what is left, against {input}"),
-            x: axis(&labelled(input, unit)),
-            y: axis("innovation ν/√s (–)"),
-            marks: vec![
-                Mark::new("estimate", "± std", Shape::Band(band.collect())),
-                Mark::new("estimate", "mean", Shape::Line(means.collect())),
-                bound(0.0, ""),
-            ],
-            note: String::new(),
-        });
     }
     plots
 }

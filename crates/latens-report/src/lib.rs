@@ -7,14 +7,19 @@
 //! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
 
 pub mod base64;
+pub mod colours;
 pub mod equation;
 pub mod field;
 pub mod figures;
 pub mod innovations;
 pub mod page;
 pub mod panels;
+pub mod picture;
 pub mod plot;
+mod residuals;
+mod scale;
 mod shown;
+mod tables;
 pub mod text;
 pub mod thin;
 pub mod verdict;

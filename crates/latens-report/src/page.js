@@ -7,7 +7,7 @@
   const NAMES = {
     data: "data", truth: "truth", estimate: "estimate", std: "95 % band", one_step: "one step", free_run: "free run",
   };
-  const LEFT = ["data", "std", "estimate", "one_step", "truth"];
+  const LEFT = ["std", "data", "estimate", "one_step", "truth"];
   const RIGHT = ["data", "free_run", "truth"];
   const HEIGHT = 190, PAD = { left: 58, right: 10, top: 6, bottom: 34 };
 
@@ -68,7 +68,7 @@
   const off = new Set();
   const area = document.getElementById("panels");
   const controls = document.getElementById("controls");
-  let course = null, panels = [], view = [0, 1], whole = [0, 1], cursor = null, waiting = false;
+  let course = null, panels = [], deviations = false, view = [0, 1], whole = [0, 1], cursor = null, waiting = false;
 
   function redraw() {
     if (waiting) return;
@@ -126,6 +126,13 @@
       const part = (v - this.range[0]) / (this.range[1] - this.range[0]);
       return HEIGHT - PAD.bottom - Math.min(Math.max(part, -5), 6) * (HEIGHT - PAD.top - PAD.bottom);
     }
+    // What is drawn: values, or how far they are from the truth, where it is not known from the data.
+    drawn(signal) {
+      const from = deviations && (this.source.signals.find((s) => s.what === "truth") ?? this.source.signals.find((s) => s.what === "data"));
+      if (!from || this.source.kind === "input") return signal.values;
+      signal.off ??= signal.values.map((v, k) => v - from.values[k]);
+      return signal.off;
+    }
     shown() { return this.signals.filter((s) => !off.has(key(s))); }
 
     // Samples in view, with a neighbour on each side.
@@ -137,8 +144,9 @@
       const ends = (signals) => {
         let low = Infinity, high = -Infinity;
         for (const s of signals) {
+          const values = this.drawn(s);
           for (let k = from; k < to; k++) {
-            const v = s.values[k];
+            const v = values[k];
             if (Number.isFinite(v)) { if (v < low) low = v; if (v > high) high = v; }
           }
         }
@@ -181,7 +189,7 @@
       make("text", { class: "axis", x: PAD.left + this.inner / 2, y: HEIGHT - 5, "text-anchor": "middle" }, this.axes)
         .textContent = unit("time", data.time_unit);
       make("text", { class: "axis", transform: `translate(11 ${(PAD.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, this.axes)
-        .textContent = unit(this.source.name, this.source.unit);
+        .textContent = unit(deviations && this.source.kind !== "input" ? `Δ${this.source.name}` : this.source.name, this.source.unit);
       make("rect", { class: "frame", x: PAD.left, y: PAD.top, width: this.inner, height: bottom - PAD.top }, this.axes);
       this.marks.replaceChildren();
       for (const signal of this.shown()) {
@@ -193,7 +201,7 @@
 
     // A line, of many samples the least and greatest in each pixel; lone samples as dots.
     line(signal, from, to) {
-      const { time } = this, { values } = signal;
+      const { time } = this, values = this.drawn(signal);
       let d = "", pen = "M";
       const lone = [];
       const many = to - from > 2.5 * this.inner;
@@ -234,13 +242,14 @@
     band(signal, from, to) {
       const own = this.signals.find((s) => s.what === "estimate" && s.run === signal.run);
       if (!own) return;
+      const values = this.drawn(own);
       const step = Math.max(1, Math.floor((to - from) / (2 * this.inner)));
       let up = "", down = "";
       for (let k = from; k < to; k += step) {
         let by = 0;
         for (let j = k; j < Math.min(k + step, to); j++) if (signal.values[j] > by) by = signal.values[j];
-        if (!Number.isFinite(own.values[k])) continue;
-        const x = this.x(this.time[k]).toFixed(1), v = own.values[k];
+        if (!Number.isFinite(values[k])) continue;
+        const x = this.x(this.time[k]).toFixed(1), v = values[k];
         up += `${up ? "L" : "M"}${x} ${this.y(v + 1.96 * by).toFixed(1)}`;
         down = `L${x} ${this.y(v - 1.96 * by).toFixed(1)}${down}`;
       }
@@ -259,9 +268,11 @@
       this.hair.setAttribute("visibility", "visible");
       const parts = [["t", this.time[k]]];
       for (const s of this.shown()) {
-        if (s.what === "std") parts.push(["± std", s.values[k]]);
-        else if (this.source.kind === "input") parts.push([this.source.name, s.values[k]]);
+        if (s.what === "std") continue;
+        if (this.source.kind === "input") parts.push([this.source.name, s.values[k]]);
         else parts.push([several && !["data", "truth"].includes(s.what) ? `${data.runs[s.run]} ${NAMES[s.what]}` : NAMES[s.what], s.values[k]]);
+        const std = s.what === "estimate" && this.shown().find((o) => o.what === "std" && o.run === s.run);
+        if (std) parts.push(["±", Number(std.values[k].toPrecision(3))]);
       }
       this.values.replaceChildren(...parts.flatMap(([name, value]) => {
         const shown = html("b", { textContent: number(value) });
@@ -367,6 +378,14 @@
       choice.addEventListener("change", () => open(Number(choice.value)));
     }
     legend();
+    const button = html("button", { type: "button", textContent: "Deviations", title: "Draw how far each series is from the truth, or from the data where the truth is not known" }, controls);
+    button.id = "deviations";
+    button.setAttribute("aria-pressed", String(deviations));
+    button.addEventListener("click", () => {
+      deviations = !deviations;
+      button.setAttribute("aria-pressed", String(deviations));
+      redraw();
+    });
     html("span", { className: "gap" }, controls);
     for (const [text, name, act] of [
       ["−", "Zoom out", () => zoom(2)], ["+", "Zoom in", () => zoom(0.5)],

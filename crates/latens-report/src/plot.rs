@@ -1,84 +1,10 @@
 //! Figures that stand still, as SVG: axes with units, lines, bands, dots, bars and arrows.
-//!
-//! Colours are those of Okabe and Ito, which colour-blind people tell apart; what they mean also
-//! shows in the dashes. A mark has a class, and [`style`] says what that looks like: in a page through
-//! the page's variables, which follow light and dark, in a file of its own in full.
 
 use std::fmt::Write;
 
+use crate::colours::{COLOURS, style};
+use crate::scale::Scale;
 use crate::text;
-
-/// The names of the colours, on white and on black.
-pub const COLOURS: [(&str, &str, &str); 11] = [
-    ("ink", "#1b1f24", "#e6e8eb"),
-    ("soft", "#5f6873", "#9aa4b0"),
-    ("rule", "#d9dde2", "#343b44"),
-    ("paper", "#ffffff", "#14181d"),
-    ("blue", "#0072b2", "#56b4e9"),
-    ("green", "#009e73", "#1fc79a"),
-    ("vermilion", "#d55e00", "#ff8a3d"),
-    ("purple", "#a6467f", "#e39ac4"),
-    ("orange", "#b87f00", "#f0b429"),
-    ("sky", "#2b8fc7", "#8fd0f5"),
-    ("grey", "#8a929b", "#7d8792"),
-];
-
-/// What each class looks like; `$` stands before a colour.
-const CLASSES: [(&str, &str); 19] = [
-    ("frame", "fill:none;stroke:$rule"),
-    ("grid", "stroke:$rule;stroke-width:.6"),
-    ("tick", "fill:$soft;font-size:10.5px"),
-    ("axis", "fill:$soft;font-size:11.5px"),
-    ("head", "fill:$ink;font-size:12.5px;font-weight:600"),
-    ("note", "fill:$soft;font-size:11px"),
-    ("data", "stroke:$grey"),
-    ("truth", "stroke:$ink;stroke-dasharray:5 3"),
-    ("estimate", "stroke:$blue"),
-    ("one_step", "stroke:$green;stroke-dasharray:2 2"),
-    ("free_run", "stroke:$vermilion"),
-    ("bound", "stroke:$soft;stroke-dasharray:4 3;stroke-width:1"),
-    ("run0", "stroke:$blue"),
-    ("run1", "stroke:$vermilion"),
-    ("run2", "stroke:$green;stroke-dasharray:7 2"),
-    ("run3", "stroke:$purple;stroke-dasharray:3 2"),
-    ("run4", "stroke:$orange;stroke-dasharray:8 2 2 2"),
-    ("run5", "stroke:$sky;stroke-dasharray:1 2"),
-    ("away", "stroke:$soft;stroke-width:.8"),
-];
-
-/// The class of one of several runs, or lines.
-pub fn of_run(run: usize) -> &'static str {
-    ["run0", "run1", "run2", "run3", "run4", "run5"][run % 6]
-}
-
-/// The rules of all classes, for elements of this class.
-pub fn style(colour: impl Fn(&str) -> String) -> String {
-    let mut css = String::from(
-        ".plot text{font-family:Inter,\"Helvetica Neue\",Helvetica,Arial,\"DejaVu Sans\",sans-serif}\
-         .plot .line{fill:none;stroke-width:1.5;stroke-linejoin:round}\
-         .plot .band{stroke:none;fill-opacity:.2}.plot .dots{stroke:none;fill-opacity:.75}\
-         .plot .bars{stroke:none;fill-opacity:.55}",
-    );
-    for (class, rule) in CLASSES {
-        let mut rule = rule.to_string();
-        for (name, ..) in COLOURS {
-            rule = rule.replace(&format!("${name}"), &colour(name));
-        }
-        match rule.strip_prefix("stroke:").filter(|_| class != "grid") {
-            // areas have the colour of their line
-            Some(rest) => {
-                let colour = rest.split(';').next().unwrap_or_default();
-                let areas = ["band", "dots", "bars"].map(|kind| format!(".plot .{kind}.{class}"));
-                let areas = areas.join(",");
-                let _ = write!(css, ".plot .line.{class}{{{rule}}}{areas}{{fill:{colour}}}");
-            }
-            None => {
-                let _ = write!(css, ".plot .{class}{{{rule}}}");
-            }
-        }
-    }
-    css
-}
 
 /// One pair of axes.
 #[derive(Default)]
@@ -161,119 +87,6 @@ pub fn labelled(name: &str, unit: &str) -> String {
     }
 }
 
-/// Where values stand on the screen.
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    fn new(axis: &Axis, values: impl Iterator<Item = f64>, [from, to]: [f64; 2], pad: f64) -> Self {
-        let usable = |v: &f64| v.is_finite() && (!axis.log || *v > 0.0);
-        let place = |v: f64| if axis.log { v.log10() } else { v };
-        let (low, high) = match axis.range {
-            Some([low, high]) => (place(low), place(high)),
-            None => {
-                let ends = values.filter(usable).map(place);
-                let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
-                    (l.min(v), h.max(v))
-                });
-                let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
-                let size = high - low;
-                let flat = size <= 1e-12 * high.abs().max(1e-300);
-                let margin = if flat {
-                    high.abs().max(1.0) * 0.1
-                } else {
-                    pad * size
-                };
-                (low - margin, high + margin)
-            }
-        };
-        Self {
-            low,
-            high,
-            log: axis.log,
-            from,
-            to,
-        }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        let value = if self.log { value.log10() } else { value };
-        // far outside is as good as outside, and no number that a reader of SVG stumbles over
-        let part = ((value - self.low) / (self.high - self.low)).clamp(-50.0, 50.0);
-        self.from + part * (self.to - self.from)
-    }
-
-    /// Places of the ticks with their texts.
-    fn ticks(&self, most: f64, whole: bool) -> Vec<(f64, String)> {
-        if self.log {
-            let (low, high) = (self.low.ceil() as i32, self.high.floor() as i32);
-            if high > low {
-                let step = (f64::from(high - low + 1) / most).ceil().max(1.0) as usize;
-                let decades = (low..=high).step_by(step);
-                return decades
-                    .map(|d| (self.at(10f64.powi(d)), format!("1e{d}")))
-                    .collect();
-            }
-            // less than two decades have no round powers: ticks as on a plain axis
-            let plain = Self {
-                low: 10f64.powf(self.low),
-                high: 10f64.powf(self.high),
-                log: false,
-                ..*self
-            };
-            let ticks = plain.values(most, false).into_iter();
-            return ticks.map(|(v, text)| (self.at(v), text)).collect();
-        }
-        let values = self.values(most, whole).into_iter();
-        values.map(|(v, text)| (self.at(v), text)).collect()
-    }
-
-    /// Round values within a plain axis.
-    fn values(&self, most: f64, whole: bool) -> Vec<(f64, String)> {
-        let step = nice((self.high - self.low) / most);
-        let step = if whole { step.max(1.0) } else { step };
-        let (first, last) = (
-            (self.low / step).ceil() as i64,
-            (self.high / step).floor() as i64,
-        );
-        (first..=last)
-            .map(|k| (k as f64 * step, tick(k as f64 * step, step)))
-            .collect()
-    }
-}
-
-/// 1, 2 or 5 times a power of ten, not below a value.
-fn nice(least: f64) -> f64 {
-    let power = 10f64.powf(least.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= least);
-    factor.unwrap_or(10.0) * power
-}
-
-/// A tick's value, as precise as its distance to the next asks for.
-fn tick(value: f64, step: f64) -> String {
-    let value = if value.abs() < 1e-9 * step {
-        0.0
-    } else {
-        value
-    };
-    let size = value.abs().max(step);
-    if !(1e-3..1e5).contains(&size) {
-        let digits = (size.log10().floor() - step.log10().floor()).max(0.0) as usize;
-        return if value == 0.0 {
-            "0".into()
-        } else {
-            format!("{value:.digits$e}")
-        };
-    }
-    let decimals = (-step.log10().floor()).max(0.0) as usize;
-    format!("{value:.decimals$}")
-}
-
 /// Text that may stand in HTML and SVG.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -290,7 +103,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 66.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 38.0;
 /// Width of a letter of the legend and the title, roughly.
@@ -572,24 +385,6 @@ pub fn spoken(plot: &Plot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_numbers() {
-        let scale = |low, high| Scale {
-            low,
-            high,
-            log: false,
-            from: 0.0,
-            to: 100.0,
-        };
-        let texts = |low, high| -> Vec<String> {
-            let ticks = scale(low, high).ticks(5.0, false);
-            ticks.into_iter().map(|(_, text)| text).collect()
-        };
-        assert_eq!(texts(0.0, 1.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(texts(-70.0, 40.0), ["-50", "0"]);
-        assert_eq!(texts(0.0, 4.5e-5), ["0", "1e-5", "2e-5", "3e-5", "4e-5"]);
-    }
 
     /// What a model calls itself cannot leave its place.
     #[test]

@@ -113,6 +113,17 @@ test("the legend switches a series in all panels", async () => {
   await page.close();
 });
 
+test("deviations are drawn from the truth", async () => {
+  const { page } = await open("noisy/report.html");
+  const ticks = () => page.$$eval("#panels .panel:nth-of-type(4) svg text.tick[text-anchor=end]", (all) => all.map((t) => Math.abs(Number(t.textContent))));
+  assert.ok(Math.max(...await ticks()) >= 0.5);
+  await page.locator("#deviations").click();
+  await page.waitForFunction(() => document.querySelector("#panels .axis:last-of-type, #panels text[transform]").textContent.startsWith("Δ"));
+  // the velocity goes from −1 to 1 and is found to a percent
+  assert.ok(Math.max(...await ticks()) < 0.1);
+  await page.close();
+});
+
 test("values under the cursor are those of the files", async () => {
   const { page } = await open("noisy/report.html");
   const states = table("noisy/states.csv"), record = table("record.csv");
@@ -130,7 +141,9 @@ test("values under the cursor are those of the files", async () => {
       if (panel % 2) same(read[panel]["free run"], states[`${state}.free_run`][row]);
       else {
         same(read[panel].estimate, states[`${state}.smoothed`][row]);
-        same(read[panel]["± std"], states[`${state}.std`][row]);
+        // to three digits
+        const std = states[`${state}.std`][row];
+        assert.ok(Math.abs(read[panel]["±"] / std - 1) < 6e-3, `${read[panel]["±"]} ${std}`);
         same(read[panel]["one step"], states[`${state}.one_step`][row]);
       }
       if (state === "z") same(read[panel].data, record.z[row]);
