@@ -239,20 +239,8 @@ fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Shown]) -
         });
         let name = if several { "" } else { "95 % band" };
         marks.push(Mark::new(class, name, Shape::Band(band.collect())));
-        let line = |visited: bool| {
-            let each = slice.points.iter();
-            let each = each.map(|p| {
-                [
-                    p.at,
-                    if p.visited == visited {
-                        p.value
-                    } else {
-                        f64::NAN
-                    },
-                ]
-            });
-            Shape::Line(each.collect())
-        };
+        let seen = slice.points.iter();
+        let seen = seen.map(|p| [p.at, if p.visited { p.value } else { f64::NAN }]);
         // a thin line where the network has met nothing like it
         let whole = slice.points.iter().map(|p| [p.at, p.value]).collect();
         let unseen = slice.points.iter().any(|p| !p.visited);
@@ -262,7 +250,7 @@ fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Shown]) -
             ""
         };
         marks.push(Mark::new("away", faint, Shape::Line(whole)));
-        marks.push(Mark::new(class, label, line(true)));
+        marks.push(Mark::new(class, label, Shape::Line(seen.collect())));
     }
     let truth = learned.first().and_then(|(_, one)| {
         let slice = one.slices.iter().find(|s| s.argument == argument)?;
@@ -385,11 +373,9 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
         for (k, run) in runs.iter().enumerate() {
             let total = |e: &EpochFacts| e.physics + e.data + e.drift + e.start + e.prior;
             let points = line(run, total);
-            marks.push(Mark::new(
-                of_run(k),
-                run.folder.clone(),
-                Shape::Line(points),
-            ));
+            let name = run.folder.clone();
+            marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));
+            marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
         }
     } else {
         for (k, (name, of)) in terms.into_iter().enumerate() {

@@ -102,7 +102,7 @@
       const title = html("h3", { textContent: source.name }, this.box);
       const notes = [source.kind];
       if (side) notes.push(side.name);
-      if (side && source.errors[side.error]) notes.push(source.errors[side.error]);
+      if (side && !several && source.errors[side.error]) notes.push(source.errors[side.error]);
       html("small", { textContent: notes.join(" · ") }, title);
       this.signals = what.flatMap((w) => source.signals.filter((s) => s.what === w));
       this.values = html("output", {}, this.box);
@@ -232,7 +232,7 @@
           if ((!known(k - 1) && !known(k + 1)) || (spaced && signal.what === "data")) lone.push(k);
         }
       }
-      make("path", { class: `line ${style(signal)}`, d }, this.marks);
+      make("path", { class: `line ${style(signal)} of-${signal.what}`, d }, this.marks);
       if (lone.length) {
         const group = make("g", { class: `dots ${style(signal)}` }, this.marks);
         for (const k of lone) make("circle", { cx: this.x(time[k]).toFixed(1), cy: this.y(values[k]).toFixed(1), r: 1.7 }, group);
@@ -353,7 +353,7 @@
       const button = html("button", { type: "button", className: "legend" }, controls);
       const swatch = make("svg", { class: "plot", viewBox: "0 0 24 10", "aria-hidden": "true" }, button);
       if (signal.what === "std") make("rect", { class: `band ${several ? style(signal) : "estimate"}`, width: 24, height: 10 }, swatch);
-      else make("path", { class: `line ${style(signal)}`, d: "M0 5h24" }, swatch);
+      else make("path", { class: `line ${style(signal)} of-${signal.what}`, d: "M0 5h24" }, swatch);
       const own = several && !["data", "truth"].includes(signal.what) ? `${data.runs[signal.run]} ` : "";
       button.append(own + NAMES[signal.what]);
       button.dataset.series = name;

@@ -159,8 +159,8 @@ fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
         let each = warnings.iter().map(|w| format!("<li>{}</li>", escape(w)));
         let _ = writeln!(
             content,
-            "<details class=\"warnings\" open><summary>{}</summary><ul>{}</ul></details>",
-            text::count(warnings.len(), "warning of the fit"),
+            "<details class=\"warnings\" open><summary>{} of the fit</summary><ul>{}</ul></details>",
+            text::count(warnings.len(), "warning"),
             each.collect::<String>()
         );
     }
@@ -242,7 +242,7 @@ fn innovation_part(shown: &Shown, found: &[Innovations]) -> String {
         let bare = levels.any(|(name, _, part)| name == one.channel && part < 1.001 * RESOLUTION);
         let white = match one.coloured() {
             part if part <= 0.1 => "white".into(),
-            _ if bare => "not white, as is no wonder: the data have hardly any noise, and what is left is the small error of the model itself".into(),
+            _ if bare && one.consistency < 1.0 => "not white, as is no wonder: the data have hardly any noise, and what is left is the small error of the model itself".into(),
             part => format!(
                 "not white, {} of the lags are beyond chance: something is left that the model could explain",
                 text::percent(part)
