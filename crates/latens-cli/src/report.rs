@@ -10,7 +10,7 @@ use latens_report::{Shown, page, verdict};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::text;
+use crate::{output, text};
 
 /// The page's name in a run folder.
 pub const PAGE: &str = "report.html";
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// The HTML file to write [default: report.html in the run folder; comparison.html for several]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite the file if it exists; a run's own report.html is made anew in any case
+    #[arg(long)]
+    force: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -44,14 +47,16 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clock = Instant::now();
-    let runs = load(&arguments.runs)?;
-    let output = match (&arguments.output, arguments.runs.as_slice()) {
+    let path = match (&arguments.output, arguments.runs.as_slice()) {
         (Some(path), _) => path.clone(),
         (None, [one]) => one.join(PAGE),
         (None, _) => "comparison.html".into(),
     };
-    let bytes = write_page(&runs, &output)?;
-    let shown = output.display();
+    let own = arguments.output.is_none() && arguments.runs.len() == 1;
+    output::free(&path, own || arguments.force)?;
+    let runs = load(&arguments.runs)?;
+    let bytes = write_page(&runs, &path)?;
+    let shown = path.display();
     if arguments.json {
         let first = runs.iter().map(|run| {
             let found = verdict::of_run(run);

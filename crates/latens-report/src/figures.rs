@@ -56,7 +56,9 @@ pub fn draw(runs: &[Shown], what: What) -> Result<String, String> {
     if plots.is_empty() {
         return Err(match what {
             What::States => "the folder has no states.csv that can be read: repeat the fit",
-            What::Equation => "the model calls no network",
+            What::Equation => {
+                "the model calls no network, or its folder has no states.csv that can be read"
+            }
             What::Field => "a field is drawn of models with two states only",
             What::Convergence => "the run has no stage behind it",
             What::Innovations => "the filter leaves the finite numbers on this record",

@@ -88,6 +88,16 @@ fn section(id: &str, title: &str, content: &str) -> String {
     )
 }
 
+/// Plain text in which backticks stand around what is typed.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').map(escape).enumerate();
+    let typed = |(k, part): (usize, String)| match k % 2 {
+        0 => part,
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.map(typed).collect()
+}
+
 /// Of several runs each part is folded away under the run's name.
 fn folded(runs: &[Shown], shown: &Shown, content: String) -> String {
     match runs.len() {
@@ -144,19 +154,19 @@ fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
         let _ = writeln!(
             content,
             "<p class=\"alarm\" role=\"alert\">{}</p>",
-            escape(alarm)
+            prose(alarm)
         );
     }
     for (name, sentence) in ["Fit", "Trust", "Next"].iter().zip(&verdict.sentences) {
         let _ = writeln!(
             content,
-            "<p class=\"sentence\"><span>{name}</span>{}</p>",
-            escape(sentence)
+            "<p class=\"sentence\"><span>{name}</span><span class=\"said\">{}</span></p>",
+            prose(sentence)
         );
     }
     let warnings = &shown.run.facts.warnings;
     if !warnings.is_empty() {
-        let each = warnings.iter().map(|w| format!("<li>{}</li>", escape(w)));
+        let each = warnings.iter().map(|w| format!("<li>{}</li>", prose(w)));
         let _ = writeln!(
             content,
             "<details class=\"warnings\" open><summary>{} of the fit</summary><ul>{}</ul></details>",
@@ -183,7 +193,7 @@ fn states_section(runs: &[Shown]) -> String {
     if tests > 0 {
         let _ = writeln!(
             content,
-            "<p class=\"hint\">{} played no part in the fit and {} not kept in the run: see the scores, or `latens predict` for the course.</p>",
+            "<p class=\"hint\">{} played no part in the fit and {} not kept in the run: see the scores, or <code>latens predict</code> for the course.</p>",
             text::count(tests, "test record"),
             if tests == 1 { "is" } else { "are" }
         );
@@ -204,7 +214,14 @@ fn grid(plots: &[Plot], size: [f64; 2]) -> String {
 fn equation_section(runs: &[Shown]) -> String {
     let plots = figures::equations(runs);
     let mut content = String::new();
-    if plots.is_empty() {
+    let networks = |run: &Shown| !run.run.model.system.networks().is_empty();
+    if runs.iter().any(|run| !run.run.facts.ensemble.is_empty()) {
+        content += "<p class=\"hint\">Of an ensemble, its best member is shown.</p>\n";
+    }
+    if plots.is_empty() && runs.iter().any(networks) {
+        content +=
+            "<p>Without the states over time nobody knows where the networks were asked.</p>\n";
+    } else if plots.is_empty() {
         content += "<p>The model calls no network: what was learned is its constants, below.</p>\n";
     } else {
         content += "<p class=\"hint\">Each network along one argument, the others held at the middle of the records. The coloured line is where the records went, the thin grey one where the network only continues; the band is what the uncertainty of the parameters allows, to first order. Grey columns show how many samples lie where.</p>\n";

@@ -100,7 +100,7 @@ pub fn identifiability(shown: &Shown) -> String {
             &rows,
         );
     } else {
-        out += "<p>This solver does not say how many directions of the parameters the data determine; `--solver batch` does.</p>\n";
+        out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
     if !facts.unknowns.is_empty() {
         let mut rows = vec![row(["unknown constant", "value", "± std", "unit", "guess"])];
