@@ -63,6 +63,8 @@ fn what_is_missing_or_wrong_is_said() {
     let page = place.read("both.html");
     assert!(page.contains("Verdict on second") && page.contains("Verdict on run"));
     assert!(page.contains("class=\"best\""));
+    let refused = place.fails(1, "report second run -o both.html");
+    assert!(refused.contains("--force"), "{refused}");
     assert!(
         place
             .fails(1, "report nothing")

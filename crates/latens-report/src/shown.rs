@@ -67,6 +67,7 @@ impl Shown {
         }
     }
 
+    /// What the run says of a track's record.
     pub fn facts_of(&self, track: &Track) -> &RecordFacts {
         &self.run.facts.records[track.place]
     }
@@ -75,10 +76,9 @@ impl Shown {
 impl Track {
     fn read(run: &Run, place: usize, path: &Path) -> Result<Self, Error> {
         let table = Table::read(path)?;
-        let layout = run.model.layout();
         let layout = Layout {
             time_step: Some(run.facts.sample_time),
-            ..layout
+            ..run.model.layout()
         };
         let record = Record::from_table(&table, &layout, &Mapping::default(), None)?;
         let n = run.model.states.len();
@@ -106,7 +106,7 @@ impl Track {
         })
     }
 
-    /// One column of a matrix with as many columns as the record has samples in rows.
+    /// One column of a matrix that has a row for each sample.
     pub fn column(&self, matrix: &[f64], k: usize) -> Vec<f64> {
         let width = matrix.len() / self.record.len();
         matrix.iter().skip(k).step_by(width).copied().collect()

@@ -13,8 +13,6 @@ const CLOSE: f64 = 0.02;
 const POOR: f64 = 0.10;
 /// Beyond this factor from one, ν²/s says that the bands are wrong.
 const FAR: f64 = 4.0;
-/// A state counts as poorly determined where it is so over more than this part of a record.
-const PART: f64 = 0.1;
 
 /// What a run comes to.
 pub struct Verdict {
@@ -32,7 +30,6 @@ pub fn of_run(shown: &Shown) -> Verdict {
 
 /// `innovations` are those of the first record that was learned from.
 pub fn verdict(shown: &Shown, innovations: &[Innovations]) -> Verdict {
-    let facts = &shown.run.facts;
     let alarms = alarms(shown);
     Verdict {
         sentences: [
@@ -40,12 +37,12 @@ pub fn verdict(shown: &Shown, innovations: &[Innovations]) -> Verdict {
             trust(shown, innovations),
             next(shown, innovations, !alarms.is_empty()),
         ],
-        alarms: alarms.into_iter().chain(stopped(shown, facts)).collect(),
+        alarms: alarms.into_iter().chain(stopped(shown)).collect(),
     }
 }
 
-fn stopped(shown: &Shown, facts: &Facts) -> Option<String> {
-    let how = words::stopped(facts, &shown.folder)?;
+fn stopped(shown: &Shown) -> Option<String> {
+    let how = words::stopped(&shown.run.facts, &shown.folder)?;
     Some(format!("This run is not finished: it was {how}."))
 }
 
@@ -62,10 +59,9 @@ fn alarms(shown: &Shown) -> Vec<String> {
     }
     for record in &facts.records {
         let lost = record.nrmse.iter().filter(|(_, error)| error.is_none());
-        let lost: Vec<&str> = lost
-            .map(|(name, _)| name.trim_start_matches("truth_"))
-            .collect();
-        let mut lost: Vec<&str> = lost;
+        let lost = lost.map(|(name, _)| name.strip_prefix("truth_").unwrap_or(name));
+        let mut lost: Vec<&str> = lost.collect();
+        lost.sort_unstable();
         lost.dedup();
         if !lost.is_empty() {
             alarms.push(format!(
@@ -154,7 +150,7 @@ fn poor(shown: &Shown) -> Vec<String> {
     let records = shown.run.facts.records.iter().filter(|r| r.role == "train");
     let each = records.flat_map(|r| &r.poorly_determined);
     let mut names: Vec<String> = each
-        .filter(|(_, part)| **part > PART)
+        .filter(|(_, part)| **part > words::PART)
         .map(|(name, _)| name.clone())
         .collect();
     names.sort();

@@ -10,7 +10,7 @@ use latens::solve::{RESOLUTION, Solver};
 use crate::text;
 
 /// A state counts as poorly determined where it is so over more than this part of a record.
-const PART: f64 = 0.1;
+pub const PART: f64 = 0.1;
 
 /// What a fit came to, a line each.
 pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
@@ -65,7 +65,7 @@ pub fn noise_levels<'f>(
 }
 
 /// How far a free run is from what was measured, by its worst channel.
-pub fn following(model: &Model, facts: &Facts, role: &str, what: &str) -> String {
+fn following(model: &Model, facts: &Facts, role: &str, what: &str) -> String {
     let mut worst: Option<(f64, &str)> = None;
     let records = facts.records.iter().filter(|r| r.role == role);
     for record in records {
@@ -96,7 +96,7 @@ pub fn following(model: &Model, facts: &Facts, role: &str, what: &str) -> String
 }
 
 /// How much of θ the data speak of.
-pub fn determined(facts: &Facts) -> Option<String> {
+fn determined(facts: &Facts) -> Option<String> {
     let evidence = facts.evidence.as_ref()?;
     let (known, all) = (evidence.determined.round() as usize, evidence.directions);
     Some(match known >= all {
@@ -108,7 +108,7 @@ pub fn determined(facts: &Facts) -> Option<String> {
 }
 
 /// The hidden states that the smoother is not sure of.
-pub fn hidden(model: &Model, facts: &Facts) -> Option<String> {
+fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     let hidden: Vec<&str> = (model.hidden().iter())
         .map(|i| model.states[*i].name.as_str())
         .collect();
