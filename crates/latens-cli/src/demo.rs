@@ -1,10 +1,13 @@
 //! `latens demo`: fits a built-in system and tells what came of it.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use latens::estimate::Start;
 use latens::fit::Fit;
+use latens::fit::run::{self, About, Facts, Source};
 use latens::model::Point;
-use latens::record::Record;
+use latens::record::{Record, write_csv_to};
 use latens::simulate::{Simulation, simulate};
 use latens::solve::{Settings, Solver};
 use latens::{Model, score, solve, systems};
@@ -12,7 +15,7 @@ use latens::{Model, score, solve, systems};
 use crate::failure::Failure;
 use crate::progress::Display;
 use crate::text::{self, Side};
-use crate::{interrupt, model};
+use crate::{interrupt, model, report};
 
 /// Rows of the table that compares the learned equation with the true one.
 const POINTS: usize = 6;
@@ -39,11 +42,21 @@ pub struct Arguments {
     /// Seed of the network's random start
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The run folder to write, with its page report.html; one of an earlier demo is replaced
+    #[arg(short, long, value_name = "FOLDER", default_value = "latens-demo")]
+    output: PathBuf,
+    /// Write no run folder and no page
+    #[arg(long)]
+    no_report: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = model::read(&arguments.model)?;
     let record = simulate(&model, &Simulation::default())?;
+    let replace = earlier(&arguments.output);
+    if !arguments.no_report {
+        run::check(&arguments.output, replace)?;
+    }
     text::print(&setting(&model, &record))?;
 
     let settings = Settings {
@@ -69,16 +82,61 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     text::print(&result(&fit, &record, seconds))?;
     text::print(&equation(&fit, &record))?;
     text::print(&other_start(&fit)?)?;
-    text::print(&next(&arguments.model))
+    let page = match arguments.no_report {
+        true => None,
+        false => Some(save(arguments, &fit, &record, seconds, replace)?),
+    };
+    text::print(&next(&arguments.model, page.as_deref()))
+}
+
+/// Whether a folder holds what a demo wrote.
+fn earlier(folder: &Path) -> bool {
+    run::load(folder).is_ok_and(|run| run.facts.command.starts_with("latens demo"))
+}
+
+/// Writes the run and its page; gives the page's file.
+fn save(
+    arguments: &Arguments,
+    fit: &Fit,
+    record: &Record,
+    seconds: f64,
+    replace: bool,
+) -> Result<PathBuf, Failure> {
+    let mut data = vec![];
+    let table = record.to_table(&fit.model.layout())?;
+    write_csv_to(&mut data, &table).map_err(Failure::Output)?;
+    // nobody brought this record: it is in states.csv, and `latens simulate` makes it again
+    let source = Source {
+        file: "simulated".into(),
+        sha256: run::sha256(&data),
+        record,
+    };
+    let about = About {
+        model_file: arguments.model.clone(),
+        command: text::command_line(),
+        seconds,
+        threads: fit.settings.solver.threads(),
+        warnings: vec![],
+    };
+    let sources = [source];
+    let facts = Facts::new(fit, &sources, about);
+    run::save(fit, &sources, &facts, &arguments.output, replace)?;
+    report::of_folder(&arguments.output)
 }
 
 /// What to try next.
-fn next(model: &str) -> String {
+fn next(model: &str, page: Option<&Path>) -> String {
     let init = match systems::find(model) {
         Some(_) => format!("  latens init {model}  writes this model as a file to change\n"),
         None => String::new(),
     };
-    format!("\nYour turn\n{init}  latens fit --help  says how to bring your own record\n")
+    let page = page.map_or(String::new(), |page| {
+        format!(
+            "  {} shows all of this; it opens in any browser\n",
+            page.display()
+        )
+    });
+    format!("\nYour turn\n{page}{init}  latens fit --help  says how to bring your own record\n")
 }
 
 fn names<'m>(model: &'m Model, states: &[usize]) -> Vec<&'m str> {

@@ -7,18 +7,19 @@ use latens::fit::Fit;
 use latens::fit::run::{self, About, Facts};
 use latens::record::Record;
 use latens::{Model, solve};
+use latens_report::words;
 
 use crate::failure::Failure;
 use crate::progress::Display;
 use crate::rivals::{self, Trained};
 use crate::settings::Options;
-use crate::{data, interrupt, model, summary, text, words};
+use crate::{data, interrupt, model, report, summary, text};
 
 const OUTPUT: &str = "Output";
 
 const AFTER_HELP: &str = "\
 The run folder holds model.toml, weights.safetensors, fit.json (every setting, seed, checksum and
-score) and states.csv. It is written whole or not at all.
+score), states.csv and report.html, a page to look at. It is written whole or not at all.
 
 Every setting can stand in the [fit] section of the model file, under its name here with _ for -;
 the command line overrides it. Ctrl-C ends a fit after the iteration or epoch that it is in and
@@ -51,6 +52,9 @@ pub struct Arguments {
     /// Print one JSON object instead of a table
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
+    /// Write no report.html
+    #[arg(long, help_heading = OUTPUT)]
+    no_report: bool,
     /// Show no progress
     #[arg(short, long, help_heading = OUTPUT)]
     quiet: bool,
@@ -110,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         &sources,
         About {
             model_file: arguments.model.clone(),
-            command: command_line(),
+            command: text::command_line(),
             seconds,
             threads: settings.solver.threads(),
             warnings: vec![],
@@ -128,17 +132,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     facts.warnings = warnings;
     interrupt::writing();
     run::save(&fit, &sources, &facts, output, force)?;
+    let page = match arguments.no_report {
+        true => None,
+        false => Some(report::of_folder(output)?.display().to_string()),
+    };
 
     let folder = output.display().to_string();
     if arguments.json {
-        let object = summary::json(&fit.model, &facts, &folder);
+        let object = summary::json(&fit.model, &facts, &folder, page.as_deref());
         text::print(&format!("{object:#}\n"))?;
     } else {
         let table = summary::table(&fit.model, &facts);
-        let words = words::summary(&fit, &facts);
-        let stopped = words::stopped(&fit, &folder);
+        let words = words::summary(&fit.model, &facts).into_iter();
+        let words: String = words.map(|line| format!("  {line}\n")).collect();
+        let stopped = words::stopped(&facts, &folder).map_or(String::new(), |s| s + "\n");
         text::print(&format!(
-            "{table}\n{words}\nrun written to {folder}\n{stopped}"
+            "{table}\nin short\n{words}\nrun written to {folder}{}\n{stopped}",
+            page.map_or("", |_| ", with its page report.html")
         ))?;
     }
     interrupted()
@@ -212,18 +222,4 @@ fn deviation(record: &Record, channel: usize) -> f64 {
     let count = values().count() as f64;
     let mean = values().sum::<f64>() / count;
     (values().map(|v| (v - mean).powi(2)).sum::<f64>() / count).sqrt()
-}
-
-/// The command as it was given, in a form that a shell takes.
-fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| {
-        let word = word.to_string_lossy().into_owned();
-        let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    format!("latens {}", words.collect::<Vec<_>>().join(" "))
 }

@@ -14,8 +14,10 @@ mod learned;
 mod model;
 mod output;
 mod pace;
+mod plot;
 mod predict;
 mod progress;
+mod report;
 mod reproduce;
 mod rivals;
 mod schema;
@@ -26,7 +28,6 @@ mod summary;
 mod systems;
 mod text;
 mod verdict;
-mod words;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ First steps:
   latens check harmonic-oscillator.toml record.csv   what the record can tell
   latens fit harmonic-oscillator.toml record.csv -o run
   latens predict run record.csv                what the model does, and how far to trust it
+  latens report run                            the page of a fit, run/report.html
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
@@ -67,6 +69,8 @@ enum Verb {
     Estimate(estimate::Arguments),
     Stream(stream::Arguments),
     Reproduce(reproduce::Arguments),
+    Report(report::Arguments),
+    Plot(plot::Arguments),
     Data(datasets::Arguments),
     Schema(schema::Arguments),
 }
@@ -83,6 +87,8 @@ fn main() -> ExitCode {
         Verb::Estimate(arguments) => estimate::run(&arguments),
         Verb::Stream(arguments) => stream::run(&arguments),
         Verb::Reproduce(arguments) => reproduce::run(&arguments),
+        Verb::Report(arguments) => report::run(&arguments),
+        Verb::Plot(arguments) => plot::run(&arguments),
         Verb::Data(arguments) => datasets::run(&arguments),
         Verb::Schema(arguments) => schema::run(&arguments),
     };

@@ -1,4 +1,5 @@
-//! A fit on its way: one moving line on a terminal, a line now and then elsewhere.
+//! A fit on its way: one moving line on a terminal, with the course of its error as a small curve; a
+//! line now and then elsewhere.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ const REFINEMENT: &str = "refining the best stage";
 const REDRAW: Duration = Duration::from_millis(200);
 /// Seconds between two lines where there is no terminal.
 const BETWEEN: f64 = 10.0;
+/// Passes that the small curve shows at the most.
+const CURVE: usize = 16;
 
 enum Shown {
     Moving(ProgressBar),
@@ -41,6 +44,8 @@ pub struct Display {
     pace: Pace,
     /// When the last line was written.
     line: f64,
+    /// How this start does so far, behind the time that is left.
+    course: Course,
     /// What the data do not determine, said before anything is learned.
     pub warnings: Vec<String>,
 }
@@ -64,6 +69,7 @@ impl Display {
             started: Instant::now(),
             pace: Pace::default(),
             line: 0.0,
+            course: Course::default(),
             warnings: vec![],
         }
     }
@@ -164,6 +170,52 @@ fn moving(settings: &Settings) -> ProgressBar {
     bar
 }
 
+/// The cost and the error of the passes behind it.
+#[derive(Default)]
+struct Course {
+    cost: Option<f64>,
+    /// Of batch the error of the free run, whose cost does not compare between stages; else the cost.
+    values: Vec<f64>,
+}
+
+impl Course {
+    fn push(&mut self, solver: Solver, report: &EpochReport) {
+        let cost = report.cost.total();
+        self.cost = Some(cost);
+        self.values.push(match solver {
+            Solver::Batch => report.free_run,
+            _ => cost,
+        });
+    }
+
+    /// Behind two spaces; nothing before the first pass is over.
+    fn shown(&self) -> String {
+        let (Some(cost), Some(last)) = (self.cost, self.values.last()) else {
+            return String::new();
+        };
+        let curve = curve(&self.values);
+        match last.to_bits() == cost.to_bits() {
+            true => format!("  cost {curve} {cost:.1e}"),
+            false => format!("  cost {cost:.1e}, free-run error {curve} {last:.1e}"),
+        }
+    }
+}
+
+/// Positive values as a curve of blocks, the logarithm from the least to the greatest.
+fn curve(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let known = values.iter().filter(|v| v.is_finite() && **v > 0.0);
+    let logs: Vec<f64> = known.map(|v| v.ln()).collect();
+    let recent = &logs[logs.len().saturating_sub(CURVE)..];
+    let low = recent.iter().copied().fold(f64::INFINITY, f64::min);
+    let size = recent.iter().copied().fold(low, f64::max) - low;
+    let block = |v: &f64| match size > 0.0 {
+        true => BLOCKS[((v - low) / size * 7.0).round() as usize],
+        false => BLOCKS[3],
+    };
+    recent.iter().map(block).collect()
+}
+
 fn figures(solver: Solver, report: &EpochReport) -> String {
     // each stage of batch weighs the physics anew: costs of two stages do not compare
     let mut text = match solver {
@@ -206,7 +258,7 @@ impl Observer for Display {
             }
             Shown::Moving(bar) => {
                 bar.set_prefix(place);
-                bar.set_message(left);
+                bar.set_message(format!("{left}{}", self.course.shown()));
                 let done = (progress.epoch as u64 - 1) * MARKS;
                 if self.starts > 1 {
                     bar.set_position(done);
@@ -223,7 +275,9 @@ impl Observer for Display {
     fn epoch(&mut self, report: &EpochReport) -> bool {
         if report.epoch <= self.last {
             self.line("that start failed; the next seed is tried");
+            self.course = Course::default();
         }
+        self.course.push(self.solver, report);
         self.last = report.epoch;
         self.refining = false;
         let now = self.seconds();
@@ -249,5 +303,18 @@ impl Observer for Display {
             self.line(&format!("{line}{left}"));
         }
         !interrupt::asked()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_falls_by_decades_and_leaves_out_what_is_no_number() {
+        assert_eq!(curve(&[1e4, f64::NAN, 1e2, 0.0, 1.0]), "█▅▁");
+        assert_eq!(curve(&[2.0, 2.0]), "▄▄");
+        assert_eq!(curve(&[]), "");
+        assert_eq!(curve(&[1.0; 40]).chars().count(), CURVE);
     }
 }

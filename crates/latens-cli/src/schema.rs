@@ -10,7 +10,7 @@ use crate::text;
 const OUTPUTS: &str = include_str!("outputs.json");
 const MODEL: &str = "model";
 /// Verbs whose output has a schema; `$defs` of [`OUTPUTS`].
-const VERBS: [&str; 5] = ["fit", "predict", "estimate", "simulate", "stream"];
+const VERBS: [&str; 6] = ["fit", "predict", "estimate", "simulate", "stream", "report"];
 
 /// Print a JSON Schema: of the model file, for editors that complete and check it, or of what a verb
 /// prints with --json

@@ -3,7 +3,7 @@
 use latens::Model;
 use latens::fit::run::{Facts, RecordFacts};
 use latens::score::named::Scores;
-use latens::solve::Solver;
+use latens_report::words::{noise_levels, pass};
 use serde_json::json;
 
 use crate::text::{self, Side};
@@ -48,14 +48,6 @@ pub fn table(model: &Model, facts: &Facts) -> String {
         out += &text::table(2, &[Side::Left, Side::Right, Side::Left, Side::Left], &rows);
     }
     out
-}
-
-/// What a solver calls one of its passes.
-fn pass(solver: Solver) -> &'static str {
-    match solver {
-        Solver::Batch => "stage",
-        _ => "epoch",
-    }
 }
 
 pub fn title(model: &Model) -> &str {
@@ -171,14 +163,15 @@ pub fn record_json(record: &RecordFacts) -> serde_json::Value {
 }
 
 /// One object for programs.
-pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
+pub fn json(model: &Model, facts: &Facts, run: &str, report: Option<&str>) -> serde_json::Value {
     let records: Vec<_> = facts.records.iter().map(record_json).collect();
-    let noise: serde_json::Map<_, _> = noise(model, facts)
+    let noise: serde_json::Map<_, _> = noise_levels(model, facts)
         .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
         .collect();
     let evidence = facts.evidence.as_ref();
     json!({
         "run": run,
+        "report": report,
         "solver": facts.solver.name(),
         "seed": facts.seed,
         "seconds": facts.seconds,
@@ -193,18 +186,5 @@ pub fn json(model: &Model, facts: &Facts, run: &str) -> serde_json::Value {
         "noise": noise,
         "stopped": facts.stopped,
         "ensemble": facts.ensemble,
-    })
-}
-
-/// Each channel with the standard deviation of its noise, in its unit and as a part of its range.
-pub fn noise<'f>(
-    model: &'f Model,
-    facts: &'f Facts,
-) -> impl Iterator<Item = (&'f str, f64, f64)> + 'f {
-    let sizes = facts.noise.measurement.iter().zip(&facts.nominal.range);
-    let each = model.measurements.iter().zip(sizes);
-    each.map(|(channel, (variance, range))| {
-        let std = variance.sqrt();
-        (channel.name.as_str(), std, std / range)
     })
 }

@@ -185,7 +185,10 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
             err.contains("stopping soon; what was learned so far will be written"),
             "{err}"
         );
-        assert!(out.contains("run written to run\nstopped behind "), "{out}");
+        assert!(
+            out.contains("run written to run, with its page report.html\nstopped behind "),
+            "{out}"
+        );
         assert!(
             out.contains("the same command with --resume run goes on"),
             "{out}"

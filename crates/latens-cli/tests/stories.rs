@@ -22,7 +22,13 @@ fn from_a_built_in_system_to_a_run() {
     let shown =
         place.succeeds("fit harmonic-oscillator.toml record.csv --epochs 2 --seed 3 -o run");
     assert!(shown.out.contains("v  m/s  hidden state"), "{}", shown.out);
-    assert!(shown.out.ends_with("run written to run\n"), "{}", shown.out);
+    assert!(
+        shown
+            .out
+            .ends_with("run written to run, with its page report.html\n"),
+        "{}",
+        shown.out
+    );
     assert_eq!(
         shown.err.lines().count(),
         3,
@@ -369,4 +375,10 @@ fn the_demo_tells_what_it_learned() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(place.fails(1, "demo emps").contains("no [truth] section"));
+    // it leaves a run with its page, and replaces its own but nobody else's
+    assert!(place.path("latens-demo/report.html").is_file());
+    place.succeeds("demo harmonic-oscillator --epochs 1");
+    place.succeeds("fit harmonic-oscillator latens-demo/states.csv --epochs 1 -o mine -q");
+    let refused = place.fails(1, "demo harmonic-oscillator --epochs 1 -o mine");
+    assert!(refused.contains("holds a run already"), "{refused}");
 }

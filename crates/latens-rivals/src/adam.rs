@@ -174,6 +174,7 @@ impl Descent {
                     },
                     consistency: f64::NAN,
                     evidence: None,
+                    damping: None,
                     free_run,
                 };
                 // what is no number is never the better one

@@ -368,6 +368,7 @@ fn tighten(
             consistency,
             evidence: Some(found.log),
             free_run,
+            damping: Some(damping.value),
         };
         stopped = !observer.epoch(&report);
         reports.push(report);

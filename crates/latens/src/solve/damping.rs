@@ -16,7 +16,7 @@ const SMALLEST: f64 = 1e-14;
 /// λ and how it grows while steps fail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Damping {
-    value: f64,
+    pub(super) value: f64,
     growth: f64,
 }
 

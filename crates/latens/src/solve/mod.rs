@@ -68,6 +68,9 @@ pub struct EpochReport {
     pub evidence: Option<f64>,
     /// Mean nRMSE of the measured channels in a free run; what `keep_best` goes by.
     pub free_run: f64,
+    /// λ of the last Newton step, where the solver takes such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
 }
 
 /// Watches a fit. `false` stops it, after the Newton step or the epoch that it is in; it then gives

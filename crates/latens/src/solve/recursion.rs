@@ -130,6 +130,7 @@ pub(super) fn run(
             consistency: consistency.0 / consistency.1.max(1) as f64,
             evidence: None,
             free_run,
+            damping: None,
         };
         let better = |b: &Kept| free_run <= b.free_run || b.free_run.is_nan();
         if !settings.keep_best || best.as_ref().is_none_or(better) {

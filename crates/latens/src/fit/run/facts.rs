@@ -174,6 +174,9 @@ pub struct EpochFacts {
     pub evidence: Option<f64>,
     #[serde(deserialize_with = "null_is_nan")]
     pub free_run: f64,
+    /// λ of the last Newton step, where the solver takes such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
 }
 
 fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
@@ -199,6 +202,7 @@ impl From<&EpochReport> for EpochFacts {
             consistency: report.consistency,
             evidence: report.evidence,
             free_run: report.free_run,
+            damping: report.damping,
         }
     }
 }
@@ -217,6 +221,7 @@ impl From<&EpochFacts> for EpochReport {
             consistency: facts.consistency,
             evidence: facts.evidence,
             free_run: facts.free_run,
+            damping: facts.damping,
         }
     }
 }

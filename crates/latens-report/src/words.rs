@@ -1,61 +1,77 @@
 //! A fit in plain words: what to believe of it, and what not.
 
+use latens::Model;
 use latens::check::DETERMINED;
-use latens::fit::Fit;
 use latens::fit::run::{Facts, RecordFacts};
 use latens::score::named::Scores;
+use latens::solve::checkpoint::Checkpoint;
 use latens::solve::{RESOLUTION, Solver};
 
-use crate::summary;
 use crate::text;
 
 /// A state counts as poorly determined where it is so over more than this part of a record.
-const PART: f64 = 0.1;
+pub const PART: f64 = 0.1;
 
-/// What a fit came to.
-pub fn summary(fit: &Fit, facts: &Facts) -> String {
+/// What a fit came to, a line each.
+pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
-    lines.push(following(fit, facts, "train", "the measurements"));
-    if fit.estimates.len() > fit.trained {
+    lines.push(following(model, facts, "train", "the measurements"));
+    if facts.records.iter().any(|r| r.role == "validate") {
         let what = "the validation records, never learned from,";
-        lines.push(following(fit, facts, "validate", what));
+        lines.push(following(model, facts, "validate", what));
     }
     if facts.records.iter().any(|r| r.role == "test") {
         let what = "the test records, which played no part,";
-        lines.push(following(fit, facts, "test", what));
+        lines.push(following(model, facts, "test", what));
     }
     lines.extend(determined(facts));
-    lines.extend(hidden(fit, facts));
-    lines.push(noise(fit, facts));
+    lines.extend(hidden(model, facts));
+    lines.push(noise(model, facts));
     lines.extend(starts(facts));
     lines.extend(members(facts));
-    let lines = lines.iter().map(|line| format!("  {line}\n"));
-    format!("in short\n{}", lines.collect::<String>())
+    lines
 }
 
 /// That a fit was stopped, and how to go on with it; nothing where it was not.
-pub fn stopped(fit: &Fit, folder: &str) -> String {
-    if !fit.stopped {
-        return String::new();
-    }
-    let pass = match fit.settings.solver {
-        Solver::Batch => "stage",
-        _ => "epoch",
-    };
-    let passes = text::count(fit.checkpoint.passes(), pass);
-    let more = match fit.settings.solver.is_rival() {
+pub fn stopped(facts: &Facts, folder: &str) -> Option<String> {
+    let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
+    let more = match facts.solver.is_rival() {
         true => String::new(),
         false => format!("; the same command with --resume {folder} goes on"),
     };
-    format!("stopped behind {passes}: it can be used as it is{more}\n")
+    let passes = text::count(passes, pass(facts.solver));
+    facts
+        .stopped
+        .then(|| format!("stopped behind {passes}: it can be used as it is{more}"))
+}
+
+/// What a solver calls one of its passes.
+pub fn pass(solver: Solver) -> &'static str {
+    match solver {
+        Solver::Batch => "stage",
+        _ => "epoch",
+    }
+}
+
+/// Each channel with the standard deviation of its noise, in its unit and as a part of its range.
+pub fn noise_levels<'f>(
+    model: &'f Model,
+    facts: &'f Facts,
+) -> impl Iterator<Item = (&'f str, f64, f64)> + 'f {
+    let sizes = facts.noise.measurement.iter().zip(&facts.nominal.range);
+    let each = model.measurements.iter().zip(sizes);
+    each.map(|(channel, (variance, range))| {
+        let std = variance.sqrt();
+        (channel.name.as_str(), std, std / range)
+    })
 }
 
 /// How far a free run is from what was measured, by its worst channel.
-fn following(fit: &Fit, facts: &Facts, role: &str, what: &str) -> String {
+fn following(model: &Model, facts: &Facts, role: &str, what: &str) -> String {
     let mut worst: Option<(f64, &str)> = None;
     let records = facts.records.iter().filter(|r| r.role == role);
     for record in records {
-        for channel in &fit.model.measurements {
+        for channel in &model.measurements {
             let Some(error) = record.nrmse.get(&channel.name) else {
                 continue;
             };
@@ -71,7 +87,7 @@ fn following(fit: &Fit, facts: &Facts, role: &str, what: &str) -> String {
             format!("on {what} a free run leaves the finite numbers in {channel}")
         }
         Some((error, channel)) => {
-            let several = fit.model.measurements.len() > 1;
+            let several = model.measurements.len() > 1;
             format!(
                 "on {what} a free run errs by {} of the range of {channel}{}",
                 text::percent(error),
@@ -94,9 +110,9 @@ fn determined(facts: &Facts) -> Option<String> {
 }
 
 /// The hidden states that the smoother is not sure of.
-fn hidden(fit: &Fit, facts: &Facts) -> Option<String> {
-    let hidden: Vec<&str> = (fit.model.hidden().iter())
-        .map(|i| fit.model.states[*i].name.as_str())
+fn hidden(model: &Model, facts: &Facts) -> Option<String> {
+    let hidden: Vec<&str> = (model.hidden().iter())
+        .map(|i| model.states[*i].name.as_str())
         .collect();
     let records = facts.records.iter().filter(|r| r.role == "train");
     let worst = |name: &str| {
@@ -124,9 +140,9 @@ fn hidden(fit: &Fit, facts: &Facts) -> Option<String> {
 }
 
 /// The noise of each channel.
-fn noise(fit: &Fit, facts: &Facts) -> String {
-    let settings = &fit.settings;
-    let each = summary::noise(&fit.model, facts).map(|(name, _, part)| {
+fn noise(model: &Model, facts: &Facts) -> String {
+    let settings = &facts.settings;
+    let each = noise_levels(model, facts).map(|(name, _, part)| {
         let given = settings.noise_given(name);
         let floor = settings.solver == Solver::Batch && part < 1.001 * RESOLUTION;
         match (given, floor) {

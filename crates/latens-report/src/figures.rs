@@ -1,0 +1,430 @@
+//! The figures of a run, or of several laid over each other.
+
+use latens::fit::run::EpochFacts;
+use latens::solve::Solver;
+
+use crate::colours::of_run;
+use crate::equation::{self, Learned, SlicePoint};
+use crate::innovations;
+use crate::panels::{self, Panel};
+use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
+use crate::{Shown, field, residuals, text, thin, words};
+
+/// Samples of a line in a figure.
+const SAMPLES: usize = 3000;
+
+/// A figure of each stage or epoch.
+type OfEpoch = fn(&EpochFacts) -> f64;
+
+/// What a figure shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The states over time: estimate and one-step prediction on the left, free run on the right.
+    States,
+    /// The learned equation: slices through each network.
+    Equation,
+    /// The direction of motion over the plane of two states.
+    Field,
+    /// The terms of the cost over the stages.
+    Convergence,
+    /// The innovations.
+    Innovations,
+}
+
+/// A figure as an SVG file; of the innovations and the field, the first run's.
+///
+/// # Errors
+/// Why the runs have no such figure.
+pub fn draw(runs: &[Shown], what: What) -> Result<String, String> {
+    let first = runs.first().ok_or("there is no run to draw")?;
+    let (plots, columns, size) = match what {
+        What::States => (states(runs), 2, [470.0, 230.0]),
+        What::Equation => (equations(runs), 3, [360.0, 260.0]),
+        What::Field => (field(first).into_iter().collect(), 1, [520.0, 470.0]),
+        What::Convergence => (convergence(runs), 3, [360.0, 260.0]),
+        What::Innovations => {
+            let track = first.trained().into_iter().next();
+            let found = track.map_or(vec![], |t| innovations::innovations(first, t));
+            let unit = &first.run.model.time_unit;
+            let plots = found
+                .iter()
+                .flat_map(|i| residuals::innovation(i, unit))
+                .collect();
+            (plots, 3, [360.0, 240.0])
+        }
+    };
+    if plots.is_empty() {
+        return Err(match what {
+            What::States => "the folder has no states.csv that can be read: repeat the fit",
+            What::Equation => {
+                "the model calls no network, or its folder has no states.csv that can be read"
+            }
+            What::Field => "a field is drawn of models with two states only",
+            What::Convergence => "the run has no stage behind it",
+            What::Innovations => "the filter leaves the finite numbers on this record",
+        }
+        .into());
+    }
+    Ok(plot::document(&plots, columns, size))
+}
+
+fn points(time: &[f64], rows: &[usize], values: &[f64]) -> Vec<[f64; 2]> {
+    rows.iter().map(|&k| [time[k], values[k]]).collect()
+}
+
+/// The first record.
+fn states(runs: &[Shown]) -> Vec<Plot> {
+    let Some(unit) = runs.first().map(|r| &r.run.model.time_unit) else {
+        return vec![];
+    };
+    let courses = panels::courses(runs);
+    let Some(course) = courses.first() else {
+        return vec![];
+    };
+    let mut plots = vec![];
+    for panel in course.panels.iter().filter(|p| p.kind != "input") {
+        for (side, shown) in [
+            ("estimate and one step", ["estimate", "one_step"].as_slice()),
+            ("free run", &["free_run"]),
+        ] {
+            plots.push(Plot {
+                title: format!("{}, {}: {side}", panel.name, panel.kind),
+                x: Axis {
+                    label: labelled("time", unit),
+                    ..Axis::default()
+                },
+                y: Axis {
+                    label: labelled(&panel.name, &panel.unit),
+                    ..Axis::default()
+                },
+                marks: over_time(panel, course.time, shown, runs),
+                note: String::new(),
+            });
+        }
+    }
+    plots
+}
+
+fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec<Mark> {
+    let drawn = |what: &str| ["data", "truth"].contains(&what) || shown.contains(&what);
+    let signals = || panel.signals.iter().filter(|s| drawn(s.what));
+    let rows = thin::rows(
+        &signals().map(|s| s.values.as_slice()).collect::<Vec<_>>(),
+        SAMPLES,
+    );
+    let mut marks = vec![];
+    // the truth lies over what is compared with it
+    let (over, under): (Vec<_>, Vec<_>) = signals().partition(|s| s.what == "truth");
+    for signal in under.into_iter().chain(over) {
+        let several = runs.len() > 1 && !["data", "truth"].contains(&signal.what);
+        let class = if several {
+            of_run(signal.run)
+        } else {
+            signal.what
+        };
+        let name = signal.what.replace('_', " ");
+        let label = match several {
+            true => format!("{} {name}", runs[signal.run].folder),
+            false => name,
+        };
+        let std = (panel.signals.iter())
+            .find(|s| s.what == "std" && s.run == signal.run)
+            .filter(|_| signal.what == "estimate");
+        if let Some(std) = std {
+            let band = rows.iter().map(|&k| {
+                let (value, by) = (signal.values[k], innovations::NORMAL * std.values[k]);
+                [time[k], value - by, value + by]
+            });
+            let label = if several { "" } else { "95 % band" };
+            marks.push(Mark::new(class, label, Shape::Band(band.collect())));
+        }
+        let shape = Shape::Line(points(time, &rows, &signal.values));
+        marks.push(Mark::new(class, label, shape));
+    }
+    marks
+}
+
+/// The slices of all networks; of several runs, those that the first one's networks share.
+pub fn equations(runs: &[Shown]) -> Vec<Plot> {
+    let learned: Vec<Vec<Learned>> = runs.iter().map(equation::learned).collect();
+    let Some(first) = learned.first() else {
+        return vec![];
+    };
+    let mut plots = vec![];
+    for one in first {
+        for slice in &one.slices {
+            let argument = &one.arguments[slice.argument];
+            let same: Vec<(usize, &Learned)> = (learned.iter().enumerate())
+                .filter_map(|(run, all)| Some((run, all.iter().find(|l| l.output == one.output)?)))
+                .collect();
+            let held = one.arguments.iter().zip(&slice.held).enumerate();
+            let held = held.filter(|(j, _)| *j != slice.argument);
+            let held: Vec<String> = held
+                .map(|(_, (a, v))| format!("{} = {}", a.text, text::number(*v)))
+                .collect();
+            plots.push(Plot {
+                title: format!("{} over {}", one.output, argument.text),
+                note: match held.is_empty() {
+                    true => String::new(),
+                    false => format!("at {}", held.join(", ")),
+                },
+                x: Axis {
+                    label: labelled(&argument.text, argument.unit.as_deref().unwrap_or("")),
+                    range: ends(&slice.points),
+                    ..Axis::default()
+                },
+                y: Axis {
+                    label: labelled(&one.output, one.unit.as_deref().unwrap_or("")),
+                    range: visible(&same, slice.argument),
+                    ..Axis::default()
+                },
+                marks: along_slice(&same, slice.argument, runs),
+            });
+        }
+        if !one.along.is_empty() {
+            plots.push(against_truth(one));
+        }
+    }
+    plots
+}
+
+/// From where to where a slice goes.
+fn ends(points: &[SlicePoint]) -> Option<[f64; 2]> {
+    Some([points.first()?.at, points.last()?.at])
+}
+
+/// The range of the values that matter: of the learned curves and the true one, and of bands where
+/// training went; elsewhere a band may leave the figure.
+fn visible(learned: &[(usize, &Learned)], argument: usize) -> Option<[f64; 2]> {
+    let mut ends: Option<[f64; 2]> = None;
+    for (_, one) in learned {
+        let slices = one.slices.iter().filter(|s| s.argument == argument);
+        for p in slices.flat_map(|s| &s.points) {
+            let band = if p.visited {
+                innovations::NORMAL * p.std
+            } else {
+                0.0
+            };
+            for v in [p.value - band, p.value + band, p.truth.unwrap_or(p.value)] {
+                if v.is_finite() {
+                    let [low, high] = ends.get_or_insert([v, v]);
+                    (*low, *high) = (low.min(v), high.max(v));
+                }
+            }
+        }
+    }
+    let [low, high] = ends?;
+    let margin = 0.12 * (high - low).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
+    Some([low - 2.5 * margin, high + margin])
+}
+
+fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Shown]) -> Vec<Mark> {
+    let several = runs.len() > 1;
+    let mut marks = vec![];
+    for &(run, one) in learned {
+        let Some(slice) = one.slices.iter().find(|s| s.argument == argument) else {
+            continue;
+        };
+        let class = if several { of_run(run) } else { "estimate" };
+        let label = if several {
+            runs[run].folder.as_str()
+        } else {
+            "learned"
+        };
+        if marks.is_empty() {
+            let parts = slice.density.iter().map(|&n| n as f64).collect();
+            marks.push(Mark::new("data", "density of data", Shape::Density(parts)));
+        }
+        let band = slice.points.iter().map(|p| {
+            let by = innovations::NORMAL * p.std;
+            [p.at, p.value - by, p.value + by]
+        });
+        let name = if several { "" } else { "95 % band" };
+        marks.push(Mark::new(class, name, Shape::Band(band.collect())));
+        let seen = slice.points.iter();
+        let seen = seen.map(|p| [p.at, if p.visited { p.value } else { f64::NAN }]);
+        // a thin line where the network has met nothing like it
+        let whole = slice.points.iter().map(|p| [p.at, p.value]).collect();
+        let unseen = slice.points.iter().any(|p| !p.visited);
+        let faint = if unseen && !several {
+            "away from data"
+        } else {
+            ""
+        };
+        marks.push(Mark::new("away", faint, Shape::Line(whole)));
+        marks.push(Mark::new(class, label, Shape::Line(seen.collect())));
+    }
+    let truth = learned.first().and_then(|(_, one)| {
+        let slice = one.slices.iter().find(|s| s.argument == argument)?;
+        let each = slice.points.iter().map(|p| Some([p.at, p.truth?]));
+        each.collect::<Option<Vec<_>>>()
+    });
+    if let Some(truth) = truth {
+        marks.push(Mark::new("truth", "true", Shape::Line(truth)));
+    }
+    marks
+}
+
+/// Learned against true at samples of the records.
+fn against_truth(learned: &Learned) -> Plot {
+    let ends = learned.along.iter().flatten();
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+        (l.min(*v), h.max(*v))
+    });
+    let unit = learned.unit.as_deref().unwrap_or("");
+    Plot {
+        title: format!("{} along the records", learned.output),
+        note: "on the line, learned and true are the same".into(),
+        x: Axis {
+            label: labelled(&format!("true {}", learned.output), unit),
+            ..Axis::default()
+        },
+        y: Axis {
+            label: labelled(&format!("learned {}", learned.output), unit),
+            ..Axis::default()
+        },
+        marks: vec![
+            Mark::new("bound", "", Shape::Line(vec![[low, low], [high, high]])),
+            Mark::new("estimate", "samples", Shape::Dots(learned.along.clone())),
+        ],
+    }
+}
+
+/// Of a model of two states.
+pub fn field(shown: &Shown) -> Option<Plot> {
+    let field = field::field(shown)?;
+    let size = [0, 1].map(|i| field.high[i] - field.low[i]);
+    // the longest arrow spans a cell of the grid
+    let cells = (field.arrows.len() as f64).sqrt();
+    let longest = (field.arrows.iter())
+        .flat_map(|a| [Some(a.learned), a.truth])
+        .flatten()
+        .map(|v| (v[0] / size[0]).hypot(v[1] / size[1]))
+        .fold(0.0, f64::max);
+    let arrow = |foot: [f64; 2], v: [f64; 2]| {
+        let by = 1.0 / (cells * longest);
+        (foot, [v[0] * by, v[1] * by])
+    };
+    let learned = field.arrows.iter().map(|a| arrow(a.at, a.learned));
+    let truth = field.arrows.iter();
+    let truth: Vec<_> = truth.filter_map(|a| Some(arrow(a.at, a.truth?))).collect();
+    let mut marks = vec![Mark::new(
+        "data",
+        "the record",
+        Shape::Line(field.trajectory),
+    )];
+    if !truth.is_empty() {
+        marks.push(Mark::new("truth", "true", Shape::Arrows(truth)));
+    }
+    marks.push(Mark::new(
+        "estimate",
+        "learned",
+        Shape::Arrows(learned.collect()),
+    ));
+    let axis = |i: usize| Axis {
+        label: labelled(&field.axes[i].0, &field.axes[i].1),
+        range: Some([field.low[i], field.high[i]]),
+        ..Axis::default()
+    };
+    Some(Plot {
+        title: "Direction of motion".into(),
+        note: "away from the record the learned arrows are guesses".into(),
+        x: axis(0),
+        y: axis(1),
+        marks,
+    })
+}
+
+/// The terms of the cost, the error of the free run and the damping, over stages or epochs.
+pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
+    let Some(first) = runs.first().filter(|r| !r.run.facts.epochs.is_empty()) else {
+        return vec![];
+    };
+    let axis = || Axis {
+        label: labelled(words::pass(first.run.facts.solver), "number"),
+        whole: true,
+        ..Axis::default()
+    };
+    let log = |label: &str| Axis {
+        label: label.into(),
+        log: true,
+        ..Axis::default()
+    };
+    let line = |shown: &Shown, of: OfEpoch| -> Vec<[f64; 2]> {
+        let each = shown.run.facts.epochs.iter();
+        each.map(|e| {
+            [
+                e.epoch as f64,
+                Some(of(e)).filter(|v| *v > 0.0).unwrap_or(f64::NAN),
+            ]
+        })
+        .collect()
+    };
+    let terms: [(&str, OfEpoch); 5] = [
+        ("physics", |e| e.physics),
+        ("data", |e| e.data),
+        ("drift of θ", |e| e.drift),
+        ("start", |e| e.start),
+        ("prior of θ", |e| e.prior),
+    ];
+    let known = |points: &Vec<[f64; 2]>| points.iter().any(|p| p[1].is_finite());
+    let mut plots = vec![];
+    let several = runs.len() > 1;
+    let mut marks = vec![];
+    if several {
+        for (k, run) in runs.iter().enumerate() {
+            let total = |e: &EpochFacts| e.physics + e.data + e.drift + e.start + e.prior;
+            let points = line(run, total);
+            let name = run.folder.clone();
+            marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));
+            marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
+        }
+    } else {
+        for (k, (name, of)) in terms.into_iter().enumerate() {
+            let points = line(first, of);
+            if known(&points) {
+                marks.push(Mark::new(of_run(k), name, Shape::Line(points)));
+            }
+        }
+    }
+    plots.push(Plot {
+        title: if several { "Cost" } else { "Terms of the cost" }.into(),
+        note: match first.run.facts.solver {
+            Solver::Batch => "each stage weighs the physics more: compare terms, not stages".into(),
+            _ => String::new(),
+        },
+        x: axis(),
+        y: log("cost (–)"),
+        marks,
+    });
+    let figures: [(&str, &str, OfEpoch); 3] = [
+        ("Error of the free run", "mean nRMSE (–)", |e| e.free_run),
+        ("Consistency of the filter", "mean ν²/s (–)", |e| {
+            e.consistency
+        }),
+        ("Damping of Newton's steps", "damping (–)", |e| {
+            e.damping.unwrap_or(f64::NAN)
+        }),
+    ];
+    for (title, label, of) in figures {
+        let mut marks = vec![];
+        for (k, run) in runs.iter().enumerate() {
+            let points = line(run, of);
+            if known(&points) {
+                let name = if several { run.folder.as_str() } else { "" };
+                marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));
+                marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
+            }
+        }
+        if !marks.is_empty() {
+            plots.push(Plot {
+                title: title.into(),
+                x: axis(),
+                y: log(label),
+                marks,
+                note: String::new(),
+            });
+        }
+    }
+    plots
+}

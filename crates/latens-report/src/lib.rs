@@ -1,0 +1,28 @@
+//! Whether to believe a run: one page that opens from disk, and figures for papers.
+//!
+//! A run folder is all that is looked at: its `states.csv` holds the records too. [`Shown::load`]
+//! reads it, [`page::html`] makes the page, [`figures::draw`] one figure.
+//!
+//! Figures that stand still are drawn here, as SVG, for the page and for papers alike
+//! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
+
+pub mod base64;
+pub mod colours;
+pub mod equation;
+pub mod field;
+pub mod figures;
+pub mod innovations;
+pub mod page;
+pub mod panels;
+pub mod picture;
+pub mod plot;
+mod residuals;
+mod scale;
+mod shown;
+mod tables;
+pub mod text;
+pub mod thin;
+pub mod verdict;
+pub mod words;
+
+pub use shown::{Shown, Track};

@@ -1,0 +1,291 @@
+//! The page: one HTML file that holds all it shows and asks nobody for more.
+
+use std::fmt::Write;
+
+use latens::solve::RESOLUTION;
+use serde_json::json;
+
+use crate::innovations::{self, Innovations};
+use crate::plot::{self, Plot, escape};
+use crate::tables::{comparison, identifiability, provenance, scores};
+use crate::verdict::{self, Verdict};
+use crate::{Shown, colours, figures, panels, residuals, text, words};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page of a run; of several, laid over each other.
+pub fn html(runs: &[Shown]) -> String {
+    let found: Vec<Vec<Innovations>> = runs.iter().map(of_first_record).collect();
+    let title = match runs {
+        [one] => one.run.model.name.clone(),
+        several => format!("{} runs", several.len()),
+    };
+    let courses = panels::courses(runs);
+    let data = json!({
+        "time_unit": runs.first().map_or("", |r| r.run.model.time_unit.as_str()),
+        "runs": runs.iter().map(|r| r.folder.as_str()).collect::<Vec<_>>(),
+        "courses": panels::json(&courses),
+    });
+    let mut body = String::new();
+    body += &heading(runs, &title);
+    for (shown, innovations) in runs.iter().zip(&found) {
+        let verdict = verdict::verdict(shown, innovations);
+        body += &verdict_section(shown, &verdict, runs.len() > 1);
+    }
+    body += &states_section(runs);
+    body += &equation_section(runs);
+    let each = || runs.iter().zip(&found);
+    body += &section(
+        "innovations",
+        "What the model did not foresee",
+        &each()
+            .map(|(shown, found)| folded(runs, shown, innovation_part(shown, found)))
+            .collect::<String>(),
+    );
+    body += &convergence_section(runs);
+    let parts = runs
+        .iter()
+        .map(|shown| folded(runs, shown, identifiability(shown)));
+    let parts: String = parts.collect();
+    body += &section("identifiability", "What the data determine", &parts);
+    let parts: String = match runs.len() {
+        1 => runs.iter().map(scores).collect(),
+        _ => comparison(runs),
+    };
+    body += &section("scores", "Scores", &parts);
+    let parts = runs
+        .iter()
+        .map(|shown| folded(runs, shown, provenance(shown)));
+    body += &section("repeat", "Repeat this run", &parts.collect::<String>());
+    body += "</main>\n";
+    let variables = |dark: bool| -> String {
+        let each = colours::COLOURS.iter();
+        each.map(|(name, day, night)| format!("--{name}:{};", if dark { night } else { day }))
+            .collect()
+    };
+    let style = colours::style(|name| format!("var(--{name})"));
+    // data: is the empty icon, without which a browser asks for one
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"latens {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} – Latens</title>\n<style>\n:root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{STYLE}{style}\n</style>\n</head>\n<body>\n{body}<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+        escape(&title),
+        variables(false),
+        variables(true),
+        // no text of a model file can end the element
+        data.to_string().replace('<', "\\u003c")
+    )
+}
+
+fn of_first_record(shown: &Shown) -> Vec<Innovations> {
+    let track = shown.trained().into_iter().next();
+    track.map_or(vec![], |track| innovations::innovations(shown, track))
+}
+
+fn section(id: &str, title: &str, content: &str) -> String {
+    format!(
+        "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n{content}</section>\n"
+    )
+}
+
+/// Plain text in which backticks stand around what is typed.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').map(escape).enumerate();
+    let typed = |(k, part): (usize, String)| match k % 2 {
+        0 => part,
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.map(typed).collect()
+}
+
+/// Of several runs each part is folded away under the run's name.
+fn folded(runs: &[Shown], shown: &Shown, content: String) -> String {
+    match runs.len() {
+        1 => content,
+        _ => format!(
+            "<details><summary>{}</summary>{content}</details>\n",
+            escape(&shown.folder)
+        ),
+    }
+}
+
+fn heading(runs: &[Shown], title: &str) -> String {
+    let what = match runs {
+        [one] => format!(
+            "{} · {} · {}",
+            escape(&one.folder),
+            one.run.facts.solver.name(),
+            text::seconds(one.run.facts.seconds)
+        ),
+        several => several
+            .iter()
+            .map(|r| escape(&r.folder))
+            .collect::<Vec<_>>()
+            .join(" · "),
+    };
+    let links = [
+        ("states", "States"),
+        ("equation", "Equation"),
+        ("innovations", "Innovations"),
+        ("convergence", "Convergence"),
+        ("identifiability", "Identifiability"),
+        ("scores", "Scores"),
+        ("repeat", "Repeat"),
+    ];
+    let links = links.map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"));
+    format!(
+        "<header>\n<p class=\"brand\">Latens report</p>\n<h1>{}</h1>\n<p class=\"what\">{what}</p>\n<nav aria-label=\"Sections\">{}</nav>\n</header>\n<main>\n",
+        escape(title),
+        links.join("")
+    )
+}
+
+fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
+    let id = match several {
+        true => format!("verdict-{}", escape(&shown.folder)),
+        false => "verdict".into(),
+    };
+    let title = match several {
+        true => format!("Verdict on {}", escape(&shown.folder)),
+        false => "Verdict".into(),
+    };
+    let mut content = String::new();
+    for alarm in &verdict.alarms {
+        let _ = writeln!(
+            content,
+            "<p class=\"alarm\" role=\"alert\">{}</p>",
+            prose(alarm)
+        );
+    }
+    for (name, sentence) in ["Fit", "Trust", "Next"].iter().zip(&verdict.sentences) {
+        let _ = writeln!(
+            content,
+            "<p class=\"sentence\"><span>{name}</span><span class=\"said\">{}</span></p>",
+            prose(sentence)
+        );
+    }
+    let warnings = &shown.run.facts.warnings;
+    if !warnings.is_empty() {
+        let each = warnings.iter().map(|w| format!("<li>{}</li>", prose(w)));
+        let _ = writeln!(
+            content,
+            "<details class=\"warnings\" open><summary>{} of the fit</summary><ul>{}</ul></details>",
+            text::count(warnings.len(), "warning"),
+            each.collect::<String>()
+        );
+    }
+    section(&id, &title, &content)
+}
+
+fn states_section(runs: &[Shown]) -> String {
+    let mut content = String::from(
+        "<p class=\"hint\">Drag over a panel to zoom, all panels follow; Shift and drag, or the arrow keys with Shift, to pan; double-click or 0 for the whole record. Arrow keys move the cursor, + and − zoom.</p>\n",
+    );
+    for missing in runs.iter().flat_map(|r| &r.missing) {
+        let _ = writeln!(
+            content,
+            "<p class=\"alarm\" role=\"alert\">The states over time cannot be shown: {}</p>",
+            escape(missing)
+        );
+    }
+    let tests = runs.iter().flat_map(|r| &r.run.facts.records);
+    let tests = tests.filter(|r| r.role == "test").count();
+    if tests > 0 {
+        let _ = writeln!(
+            content,
+            "<p class=\"hint\">{} played no part in the fit and {} not kept in the run: see the scores, or <code>latens predict</code> for the course.</p>",
+            text::count(tests, "test record"),
+            if tests == 1 { "is" } else { "are" }
+        );
+    }
+    content += "<div id=\"controls\"></div>\n<div id=\"panels\"><noscript>The states over time need JavaScript, which is part of this file.</noscript></div>\n";
+    section("states", "States over time", &content)
+}
+
+/// Plots in a grid.
+fn grid(plots: &[Plot], size: [f64; 2]) -> String {
+    let each = plots.iter().map(|p| {
+        let spoken = plot::spoken(p);
+        format!("<figure>{}</figure>\n", p.inline(size[0], size[1], &spoken))
+    });
+    format!("<div class=\"grid\">\n{}</div>\n", each.collect::<String>())
+}
+
+fn equation_section(runs: &[Shown]) -> String {
+    let plots = figures::equations(runs);
+    let mut content = String::new();
+    let networks = |run: &Shown| !run.run.model.system.networks().is_empty();
+    if runs.iter().any(|run| !run.run.facts.ensemble.is_empty()) {
+        content += "<p class=\"hint\">Of an ensemble, its best member is shown.</p>\n";
+    }
+    if plots.is_empty() && runs.iter().any(networks) {
+        content +=
+            "<p>Without the states over time nobody knows where the networks were asked.</p>\n";
+    } else if plots.is_empty() {
+        content += "<p>The model calls no network: what was learned is its constants, below.</p>\n";
+    } else {
+        content += "<p class=\"hint\">Each network along one argument, the others held at the middle of the records. The coloured line is where the records went, the thin grey one where the network only continues; the band is what the uncertainty of the parameters allows, to first order. Grey columns show how many samples lie where.</p>\n";
+        if plots
+            .iter()
+            .any(|p| p.marks.iter().any(|m| m.class == "truth"))
+        {
+            content += "<p class=\"hint\">The dashed line is the true equation: what the network would have to be, given the learned constants.</p>\n";
+        }
+        content += &grid(&plots, [390.0, 270.0]);
+    }
+    if let [one] = runs
+        && let Some(field) = figures::field(one)
+    {
+        let spoken = plot::spoken(&field);
+        let _ = writeln!(
+            content,
+            "<figure class=\"field\">{}</figure>",
+            field.inline(560.0, 480.0, &spoken)
+        );
+    }
+    section("equation", "The learned equation", &content)
+}
+
+fn innovation_part(shown: &Shown, found: &[Innovations]) -> String {
+    if found.is_empty() {
+        return "<p>The filter leaves the finite numbers on this record, or there are no states to start it from: there is nothing to compare.</p>\n".into();
+    }
+    let mut content = format!(
+        "<p class=\"hint\">Each measurement of {} against what a filter with the learned equations foresees from those before it, in units of its own standard deviation. Right equations and right noise leave white, normal innovations whose mean square is 1.</p>\n",
+        escape(&shown.facts_of(shown.trained()[0]).file)
+    );
+    for one in found {
+        let mut levels = words::noise_levels(&shown.run.model, &shown.run.facts);
+        let bare = levels.any(|(name, _, part)| name == one.channel && part < 1.001 * RESOLUTION);
+        let white = match one.coloured() {
+            part if part <= 0.1 => "white".into(),
+            _ if bare && one.consistency < 1.0 => "not white, as is no wonder: the data have hardly any noise, and what is left is the small error of the model itself".into(),
+            part => format!(
+                "not white, {} of the lags are beyond chance: something is left that the model could explain",
+                text::percent(part)
+            ),
+        };
+        let _ = writeln!(
+            content,
+            "<p><b>{}</b>: mean ν²/s {}, {white}.{}</p>",
+            escape(&one.channel),
+            text::number(one.consistency),
+            match one.inputs.is_empty() && !shown.run.model.inputs.is_empty() {
+                true => " No input moves, so nothing is drawn against one.",
+                false => "",
+            }
+        );
+        let plots = residuals::innovation(one, &shown.run.model.time_unit);
+        content += &grid(&plots, [390.0, 240.0]);
+    }
+    content
+}
+
+fn convergence_section(runs: &[Shown]) -> String {
+    let plots = figures::convergence(runs);
+    let content = match plots.is_empty() {
+        true => "<p>No stage is behind this run.</p>\n".into(),
+        false => grid(&plots, [390.0, 260.0]),
+    };
+    section("convergence", "Convergence", &content)
+}

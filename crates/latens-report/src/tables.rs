@@ -1,0 +1,359 @@
+//! The tables of the page: what the data determine, scores, and how to repeat a run.
+
+use std::fmt::Write;
+
+use latens::check::DETERMINED;
+use latens::fit::run::{Facts, RecordFacts};
+use latens::solve::Solver;
+use latens::solve::checkpoint::Checkpoint;
+use serde_json::Value;
+
+use crate::plot::escape;
+use crate::{Shown, text, words};
+
+/// A table; the first row is its head. Cells are HTML.
+fn table(caption: &str, rows: &[Vec<String>]) -> String {
+    let mut out = format!("<div class=\"scroll\"><table><caption>{caption}</caption>\n");
+    for (k, row) in rows.iter().enumerate() {
+        out += if k == 0 { "<thead><tr>" } else { "<tr>" };
+        for (j, cell) in row.iter().enumerate() {
+            let _ = match (k, j) {
+                (0, _) => write!(out, "<th scope=\"col\">{cell}</th>"),
+                (_, 0) => write!(out, "<th scope=\"row\">{cell}</th>"),
+                _ => write!(out, "<td>{cell}</td>"),
+            };
+        }
+        out += if k == 0 { "</tr></thead>\n" } else { "</tr>\n" };
+    }
+    out + "</table></div>\n"
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(escape).to_vec()
+}
+
+/// A part of one, with a bar.
+fn meter(part: f64) -> String {
+    let part = part.clamp(0.0, 1.0);
+    format!(
+        "<span class=\"meter\" aria-hidden=\"true\"><i style=\"width:{:.1}%\"></i></span>{}",
+        100.0 * part,
+        text::percent(part)
+    )
+}
+
+/// Hidden states, directions of θ and constants.
+pub fn identifiability(shown: &Shown) -> String {
+    let (model, facts) = (&shown.run.model, &shown.run.facts);
+    let mut out = String::new();
+    let mut rows = vec![row([
+        "hidden state",
+        "record",
+        "determined over",
+        "typical std / scale",
+    ])];
+    for &i in &model.hidden() {
+        let name = &model.states[i].name;
+        for record in &facts.records {
+            let Some(poor) = record.poorly_determined.get(name) else {
+                continue;
+            };
+            let track = shown
+                .tracks
+                .iter()
+                .find(|t| shown.facts_of(t).sha256 == record.sha256);
+            let typical = track.filter(|_| record.role != "test").map(|track| {
+                let mut all = track.column(&track.deviations, i);
+                all.sort_by(f64::total_cmp);
+                text::percent(all[all.len() / 2] / facts.nominal.scale[i])
+            });
+            rows.push(vec![
+                escape(name),
+                format!("{} ({})", escape(&record.file), record.role),
+                meter(1.0 - poor),
+                typical.unwrap_or_default(),
+            ]);
+        }
+    }
+    if rows.len() > 1 {
+        let caption = format!(
+            "A state counts as determined where its standard deviation is below {} of its scale.",
+            text::percent(DETERMINED)
+        );
+        out += &table(&caption, &rows);
+    }
+    if let Some(evidence) = &facts.evidence {
+        let mut rows = vec![row(["part of θ", "directions", "determined", ""])];
+        let parts = evidence.parts.iter();
+        let parts = parts.map(|p| (p.name.as_str(), p.determined, p.directions));
+        let all = ("all", evidence.determined, evidence.directions);
+        for (name, determined, directions) in parts.chain([all]) {
+            rows.push(vec![
+                escape(name),
+                directions.to_string(),
+                format!("{determined:.1}"),
+                meter(determined / directions.max(1) as f64),
+            ]);
+        }
+        out += &table(
+            "Directions of the parameters that the data determine; in the others the prior decides, and they do not matter along the records.",
+            &rows,
+        );
+    } else {
+        out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
+    }
+    if !facts.unknowns.is_empty() {
+        let mut rows = vec![row(["unknown constant", "value", "± std", "unit", "guess"])];
+        for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
+            let (value, std) = text::uncertain(constant.value, constant.std);
+            let guess = text::number(unknown.guess);
+            rows.push(row([&constant.name, &value, &std, &constant.unit, &guess]));
+        }
+        out += &table("Unknown constants as learned.", &rows);
+    }
+    out
+}
+
+fn error(found: Option<&Option<f64>>) -> String {
+    found.map_or(String::new(), |e| match e {
+        Some(e) => text::percent(*e),
+        None => "<b class=\"bad\">diverged</b>".into(),
+    })
+}
+
+/// The errors over each record.
+pub fn scores(shown: &Shown) -> String {
+    let model = &shown.run.model;
+    let mut out = String::new();
+    for record in &shown.run.facts.records {
+        let mut rows = vec![row(["", "unit", "", "smoothed", "one step", "free run"])];
+        let hidden = model.hidden();
+        let states = model.states.iter().enumerate().map(|(i, s)| {
+            let kind = if hidden.contains(&i) {
+                "hidden"
+            } else {
+                "measured"
+            };
+            (
+                s.name.as_str(),
+                s.unit.as_str(),
+                format!("{kind} state"),
+                format!("truth_{}", s.name),
+            )
+        });
+        let channels = model.measurements.iter().map(|m| {
+            let (name, unit) = (m.name.as_str(), m.unit.as_str());
+            (name, unit, "measurement".to_string(), m.name.clone())
+        });
+        for (name, unit, kind, column) in states.chain(channels) {
+            if !record.nrmse.contains_key(&column) {
+                continue;
+            }
+            rows.push(vec![
+                escape(name),
+                escape(unit),
+                kind,
+                error(record.nrmse_smoothed.get(&column)),
+                error(record.nrmse_one_step.get(&column)),
+                error(record.nrmse.get(&column)),
+            ]);
+        }
+        out += &table(&caption(record), &rows);
+    }
+    out + "<p class=\"hint\">nRMSE: root mean square error over the range; a state’s against its truth, where the record has it. Smoothed and one step lean on the data all the time; the free run does not look at them again.</p>\n"
+}
+
+fn caption(record: &RecordFacts) -> String {
+    let role = match record.role.as_str() {
+        "train" => "learned from".into(),
+        "validate" => "validation, never learned from".into(),
+        "test" => format!(
+            "test, {} predicted behind {} that show the start",
+            text::count(record.scored, "sample"),
+            record.samples - record.scored
+        ),
+        other => other.to_string(),
+    };
+    format!(
+        "<b>{}</b>, {}: {role}",
+        escape(&record.file),
+        text::count(record.samples, "sample")
+    )
+}
+
+/// The free-run errors of several runs, the best of each column marked.
+pub fn comparison(runs: &[Shown]) -> String {
+    let mut columns: Vec<(String, String)> = vec![];
+    for record in runs.iter().flat_map(|r| &r.run.facts.records) {
+        for name in record.nrmse.keys() {
+            let column = (record.sha256.clone(), name.clone());
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+    }
+    let find = |run: &Shown, (sha, name): &(String, String)| {
+        let mut records = run.run.facts.records.iter();
+        let record = records.find(|r| r.sha256 == *sha)?;
+        record.nrmse.get(name).copied()
+    };
+    let file = |sha: &str| {
+        let mut records = runs.iter().flat_map(|r| &r.run.facts.records);
+        records
+            .find(|r| r.sha256 == sha)
+            .map_or("", |r| r.file.as_str())
+    };
+    let mut head = vec![
+        "run".to_string(),
+        "solver".into(),
+        "seed".into(),
+        "time".into(),
+    ];
+    head.extend(columns.iter().map(|(sha, name)| {
+        let name = match name.strip_prefix("truth_") {
+            Some(state) => format!("{state}, state"),
+            None => format!("{name}, measured"),
+        };
+        format!("{}<br>{}", escape(&name), escape(file(sha)))
+    }));
+    let best: Vec<f64> = columns
+        .iter()
+        .map(|c| {
+            let all = runs.iter().filter_map(|r| find(r, c).flatten());
+            all.fold(f64::INFINITY, f64::min)
+        })
+        .collect();
+    let mut rows = vec![head];
+    for run in runs {
+        let facts = &run.run.facts;
+        let mut cells = vec![
+            escape(&run.folder),
+            facts.solver.name().into(),
+            facts.seed.to_string(),
+            text::seconds(facts.seconds),
+        ];
+        for (column, best) in columns.iter().zip(&best) {
+            let found = find(run, column);
+            let shown = error(found.as_ref());
+            cells.push(match found {
+                Some(Some(e)) if e <= *best => format!("<b class=\"best\">{shown}</b>"),
+                _ => shown,
+            });
+        }
+        rows.push(cells);
+    }
+    table(
+        "nRMSE of the free run; the best of each column is bold.",
+        &rows,
+    )
+}
+
+/// Settings, seeds, versions, checksums, and the command.
+pub fn provenance(shown: &Shown) -> String {
+    let facts = &shown.run.facts;
+    let mut out = String::new();
+    let again = again(facts, &shown.folder);
+    let _ = writeln!(
+        out,
+        "<p>The same fit again, bit for bit on the same machine:</p>\n<p class=\"command\"><code id=\"again-{0}\">{1}</code><button type=\"button\" data-copy=\"again-{0}\">Copy</button></p>",
+        escape(&shown.folder),
+        escape(&again)
+    );
+    let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
+    let mut rows = vec![row(["what", "value"])];
+    for (what, value) in [
+        ("given command", facts.command.clone()),
+        ("Latens", facts.version.clone()),
+        ("model", format!("{} ({})", facts.model, facts.model_file)),
+        ("model, SHA-256", facts.model_sha256.clone()),
+        ("solver", facts.solver.name().into()),
+        ("seed", facts.seed.to_string()),
+        (
+            match facts.solver {
+                Solver::Batch => "stages",
+                _ => "epochs",
+            },
+            format!("{} behind it, kept as of {passes}", facts.epochs.len()),
+        ),
+        ("threads", facts.threads.to_string()),
+        ("time", text::seconds(facts.seconds)),
+        (
+            "sample time",
+            text::with_unit(facts.sample_time, &shown.run.model.time_unit),
+        ),
+    ] {
+        rows.push(row([what, &value]));
+    }
+    for record in &facts.records {
+        let what = format!("{} ({}), SHA-256", record.file, record.role);
+        rows.push(row([&what, &record.sha256]));
+    }
+    out += &table("What was run.", &rows);
+    let mut rows = vec![row([
+        "seed",
+        "error of the free run",
+        "kept",
+        "why it failed",
+    ])];
+    for attempt in &facts.attempts {
+        let error = match attempt.error.is_finite() {
+            true => text::percent(attempt.error),
+            false => "none".into(),
+        };
+        let kept = if attempt.kept { "yes" } else { "" };
+        let why = attempt.failure.as_deref().unwrap_or("");
+        rows.push(row([&attempt.seed.to_string(), &error, kept, why]));
+    }
+    if rows.len() > 2 {
+        out += &table("Starts.", &rows);
+    }
+    let settings = serde_json::to_value(&facts.settings).unwrap_or(Value::Null);
+    let mut rows = vec![row(["setting", "value"])];
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        rows.push(row([name, &value.to_string()]));
+    }
+    let _ = write!(
+        out,
+        "<details><summary>All settings</summary>{}</details>\n<details><summary>What the fit said</summary><ul>{}</ul></details>\n<details><summary>Model file</summary><pre>{}</pre></details>\n",
+        table("Every setting; fit.json has them with all digits.", &rows),
+        words::summary(&shown.run.model, facts)
+            .iter()
+            .map(|line| format!("<li>{}</li>", escape(line)))
+            .collect::<String>(),
+        escape(&shown.run.model.text)
+    );
+    out
+}
+
+/// The command that repeats a run from its folder; a demo repeats itself.
+fn again(facts: &Facts, folder: &str) -> String {
+    if !facts.command.starts_with("latens fit ") {
+        return facts.command.clone();
+    }
+    let of = |role: &str, option: &str| -> String {
+        let records = facts.records.iter().filter(|r| r.role == role);
+        records.map(|r| format!(" {option}{}", r.file)).collect()
+    };
+    let tail = facts.command.contains("--validate-tail");
+    let validate = if tail {
+        String::new()
+    } else {
+        of("validate", "--validate ")
+    };
+    let mut command = format!(
+        "latens fit {folder}/model.toml{}{validate}{} --settings {folder} -o again",
+        of("train", ""),
+        of("test", "--test ")
+    );
+    // what columns and cuts were asked for is not a setting of the solver
+    let words: Vec<&str> = facts.command.split(' ').collect();
+    for (k, word) in words.iter().enumerate() {
+        let taken = ["--map", "--step", "--validate-tail", "--warmup"];
+        if taken.contains(word) {
+            let _ = write!(command, " {word} {}", words.get(k + 1).unwrap_or(&""));
+        } else if taken.iter().any(|t| word.starts_with(&format!("{t}="))) {
+            let _ = write!(command, " {word}");
+        }
+    }
+    command
+}

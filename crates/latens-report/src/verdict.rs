@@ -1,0 +1,270 @@
+//! The verdict: what must be said first, and three sentences on how good a fit is, how far to trust
+//! it, and what to do next.
+
+use latens::check::DETERMINED;
+use latens::fit::run::{Facts, RecordFacts};
+use latens::solve::RESOLUTION;
+
+use crate::innovations::{self, Innovations};
+use crate::{Shown, text, words};
+
+/// Errors of a free run, as parts of a range: below the first it is close, above the second poor.
+const CLOSE: f64 = 0.02;
+const POOR: f64 = 0.10;
+/// Beyond this factor from one, ν²/s says that the bands are wrong.
+const FAR: f64 = 4.0;
+
+/// What a run comes to.
+pub struct Verdict {
+    /// That it failed, diverged or was stopped; before all else.
+    pub alarms: Vec<String>,
+    pub sentences: [String; 3],
+}
+
+/// The verdict on a run.
+pub fn of_run(shown: &Shown) -> Verdict {
+    let first = shown.trained().into_iter().next();
+    let found = first.map_or(vec![], |track| innovations::innovations(shown, track));
+    verdict(shown, &found)
+}
+
+/// `innovations` are those of the first record that was learned from.
+pub fn verdict(shown: &Shown, innovations: &[Innovations]) -> Verdict {
+    let alarms = alarms(shown);
+    Verdict {
+        sentences: [
+            quality(shown),
+            trust(shown, innovations),
+            next(shown, innovations, !alarms.is_empty()),
+        ],
+        alarms: alarms.into_iter().chain(stopped(shown)).collect(),
+    }
+}
+
+fn stopped(shown: &Shown) -> Option<String> {
+    let how = words::stopped(&shown.run.facts, &shown.folder)?;
+    Some(format!("This run is not finished: it was {how}."))
+}
+
+/// That no start worked, or that a free run left the finite numbers.
+fn alarms(shown: &Shown) -> Vec<String> {
+    let facts = &shown.run.facts;
+    let mut alarms = vec![];
+    let kept = facts.attempts.iter().find(|a| a.kept);
+    if let Some(why) = kept.and_then(|a| a.failure.as_ref()) {
+        alarms.push(format!(
+            "This fit failed: {} tried, none worked ({why}). What follows is the least bad of them.",
+            text::count(facts.attempts.len(), "start")
+        ));
+    }
+    for record in &facts.records {
+        let lost = record.nrmse.iter().filter(|(_, error)| error.is_none());
+        let lost = lost.map(|(name, _)| name.strip_prefix("truth_").unwrap_or(name));
+        let mut lost: Vec<&str> = lost.collect();
+        lost.sort_unstable();
+        lost.dedup();
+        if !lost.is_empty() {
+            alarms.push(format!(
+                "The model diverged: simulated freely over {}, it leaves the finite numbers ({}). Do not use it to simulate.",
+                record.file,
+                text::list(&lost)
+            ));
+        }
+    }
+    alarms
+}
+
+/// The worst error of a free run over the channels of the records of a role.
+fn worst(facts: &Facts, role: &str) -> Option<(f64, String)> {
+    let records = facts.records.iter().filter(|r| r.role == role);
+    let scores = records.flat_map(|r| &r.nrmse);
+    let channels = scores.filter(|(name, _)| !name.starts_with("truth_"));
+    let each = channels.map(|(name, error)| (error.unwrap_or(f64::INFINITY), name.clone()));
+    each.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// The records that say most about a model, and what to call them.
+fn telling(facts: &Facts) -> (&'static str, &'static str) {
+    let roles = [
+        ("test", "records that played no part in the fit"),
+        ("validate", "records that were not learned from"),
+        ("train", "the records it was learned from"),
+    ];
+    let has = |role: &str| facts.records.iter().any(|r| r.role == role);
+    let found = roles.into_iter().find(|(role, _)| has(role));
+    found.unwrap_or(("train", "the records it was learned from"))
+}
+
+fn quality(shown: &Shown) -> String {
+    let facts = &shown.run.facts;
+    let (role, what) = telling(facts);
+    let mut sentence = match worst(facts, role) {
+        None => format!("On {what} a free run cannot be scored, because no channel moves"),
+        Some((error, channel)) if error.is_infinite() => {
+            format!("On {what} a free run leaves the finite numbers in {channel}")
+        }
+        Some((error, channel)) => {
+            let noise = words::noise_levels(&shown.run.model, facts);
+            let noise = noise
+                .filter(|(name, ..)| *name == channel)
+                .map(|(.., part)| part);
+            let floor = noise.fold(RESOLUTION, f64::max);
+            let how = match error {
+                e if e < RESOLUTION => "to within what the data resolve",
+                e if e < 1.3 * floor => "as closely as the noise allows",
+                e if e < CLOSE => "closely",
+                e if e < POOR => "roughly",
+                _ => "poorly",
+            };
+            format!(
+                "Simulated freely, without looking at the data again, the model follows {what} {how}: it errs by {} of the range of {channel}, the worst channel",
+                text::percent(error)
+            )
+        }
+    };
+    let hidden = shown.run.model.hidden();
+    let of_truth = |r: &RecordFacts, i: usize| {
+        let name = format!("truth_{}", shown.run.model.states[i].name);
+        r.nrmse_smoothed.get(&name).copied().flatten()
+    };
+    let trained = facts.records.iter().find(|r| r.role == "train");
+    let found = trained.map_or(vec![], |r| {
+        let each = hidden.iter().filter_map(|&i| {
+            let name = &shown.run.model.states[i].name;
+            Some(format!("{name} to {}", text::percent(of_truth(r, i)?)))
+        });
+        each.collect::<Vec<String>>()
+    });
+    if !found.is_empty() {
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        sentence += &format!(
+            "; of what no sensor saw, it found {} of its range",
+            text::list(&found)
+        );
+    }
+    sentence + "."
+}
+
+/// Hidden states that are poorly determined over much of a record.
+fn poor(shown: &Shown) -> Vec<String> {
+    let records = shown.run.facts.records.iter().filter(|r| r.role == "train");
+    let each = records.flat_map(|r| &r.poorly_determined);
+    let mut names: Vec<String> = each
+        .filter(|(_, part)| **part > words::PART)
+        .map(|(name, _)| name.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The channel whose innovations are the least as large as the filter says, where the noise is known.
+fn surprising<'i>(shown: &Shown, innovations: &'i [Innovations]) -> Option<&'i Innovations> {
+    let noisy = |i: &&Innovations| {
+        let mut levels = words::noise_levels(&shown.run.model, &shown.run.facts);
+        levels.any(|(name, _, part)| name == i.channel && part > 1.001 * RESOLUTION)
+    };
+    // too small a surprise at noise below the resolution is none
+    let far = |i: &&Innovations| i.consistency > FAR || (i.consistency < 1.0 / FAR && noisy(i));
+    let found = innovations.iter().filter(far);
+    found.max_by(|a, b| {
+        a.consistency
+            .ln()
+            .abs()
+            .total_cmp(&b.consistency.ln().abs())
+    })
+}
+
+fn trust(shown: &Shown, innovations: &[Innovations]) -> String {
+    let facts = &shown.run.facts;
+    let model = &shown.run.model;
+    let hidden: Vec<&str> = (model.hidden().iter())
+        .map(|i| model.states[*i].name.as_str())
+        .collect();
+    let poor = poor(shown);
+    let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
+    let mut parts = vec![];
+    if !poor.is_empty() {
+        parts.push(format!(
+            "do not trust {} everywhere, whose standard deviation exceeds {} of its scale over part of the record",
+            text::list(&poor),
+            text::percent(DETERMINED)
+        ));
+    } else if !hidden.is_empty() {
+        let is = if hidden.len() == 1 { "is" } else { "are" };
+        parts.push(format!(
+            "{} {is} well determined by the data along the record",
+            text::list(&hidden)
+        ));
+    }
+    if let Some(found) = surprising(shown, innovations) {
+        let how = match found.consistency > 1.0 {
+            true => "far larger than its bands allow, so that they are too narrow",
+            false => "far smaller than its bands allow, so that they are too wide",
+        };
+        parts.push(format!("the surprises in {} are {how}", found.channel));
+    }
+    if let Some(evidence) = &facts.evidence {
+        let (known, all) = (evidence.determined.round() as usize, evidence.directions);
+        parts.push(match known >= all {
+            true => format!("the data determine all {all} directions of the parameters"),
+            false => format!(
+                "the data determine {known} of {all} directions of the parameters, and where the records did not go the model guesses"
+            ),
+        });
+    }
+    if facts.records.iter().all(|r| r.role == "train") {
+        parts.push("no record was kept back to prove it".into());
+    }
+    let said = match parts.is_empty() {
+        true => "the bands of this solver count the record once for every epoch and are too narrow"
+            .into(),
+        false => parts.join("; "),
+    };
+    // a name keeps its case
+    match model
+        .states
+        .iter()
+        .any(|s| said.starts_with(&format!("{} ", s.name)))
+    {
+        true => format!("What no sensor saw: {said}."),
+        false => sentence(&said),
+    }
+}
+
+/// Begins with a capital and ends with a point.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+fn next(shown: &Shown, innovations: &[Innovations], failed: bool) -> String {
+    let facts = &shown.run.facts;
+    let (role, _) = telling(facts);
+    let error = worst(facts, role).map_or(0.0, |w| w.0);
+    let trained = worst(facts, "train").map_or(0.0, |w| w.0);
+    let poor = poor(shown);
+    let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
+    let advice = if facts.stopped && !failed {
+        format!("go on with --resume {}", shown.folder)
+    } else if failed || trained >= POOR {
+        "check units, signs and columns with `latens check`, and try --starts 8; a larger network helps only if the known equations are right".into()
+    } else if !poor.is_empty() {
+        format!(
+            "bring records in which {} shows more, from other starts or under other inputs, or measure something closer to it",
+            text::list(&poor)
+        )
+    } else if role == "train" {
+        "bring a record from another start or under other inputs with --test, because only that shows whether the equation holds elsewhere".into()
+    } else if error > 3.0 * trained && error >= CLOSE {
+        "learn from more records, from other starts and under other inputs, because on what it has not seen the model errs far more than on what it has".into()
+    } else if surprising(shown, innovations).is_some() {
+        "do not rely on the bands; look at the innovations below for what the model leaves unexplained".into()
+    } else if facts.ensemble.is_empty() {
+        "use it where the records went; --ensemble 5 shows how far another fit might be from this one".into()
+    } else {
+        "use it where the records went, and let `latens predict` say when a record leaves that region".into()
+    };
+    sentence(&advice)
+}

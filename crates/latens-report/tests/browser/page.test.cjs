@@ -1,0 +1,193 @@
+// The page as a person meets it, in Chromium without a network.
+"use strict";
+const { test, before, after } = require("node:test");
+const assert = require("node:assert/strict");
+const fs = require("node:fs");
+const path = require("node:path");
+const { chromium } = require("playwright-core");
+
+const folder = process.env.LATENS_PAGES;
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+});
+after(() => browser.close());
+
+// Opens a page from disk; whatever it asks for or complains of is kept.
+async function open(file, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1360, height: 900 }, ...options });
+  const asked = [], said = [];
+  page.on("request", (request) => asked.push(request.url()));
+  page.on("console", (message) => said.push(message.text()));
+  page.on("pageerror", (error) => said.push(error.message));
+  const url = `file://${path.join(folder, file)}`;
+  await page.goto(url);
+  await page.waitForSelector("#panels svg .line");
+  return { page, url, asked, said };
+}
+
+// The columns of a CSV file by name.
+function table(file) {
+  const [head, ...lines] = fs.readFileSync(path.join(folder, file), "utf8").trim().split("\n");
+  const rows = lines.map((line) => line.split(",").map((cell) => (cell === "" ? NaN : Number(cell))));
+  return Object.fromEntries(head.split(",").map((name, k) => [name, rows.map((row) => row[k])]));
+}
+
+const axis = (page) => page.$$eval("#panels .panel svg", (all) => all.map((svg) => {
+  const ticks = [...svg.querySelectorAll("text.tick[text-anchor=middle]")];
+  return ticks.map((tick) => tick.textContent).join(" ");
+}));
+
+async function drag(page, panel, from, to, modifier) {
+  const svg = (await page.$$("#panels .panel svg"))[panel];
+  await svg.scrollIntoViewIfNeeded();
+  const box = await svg.boundingBox();
+  const y = box.y + box.height / 2, x = (part) => box.x + 58 + part * (box.width - 68);
+  if (modifier) await page.keyboard.down(modifier);
+  await page.mouse.move(x(from), y);
+  await page.mouse.down();
+  await page.mouse.move(x((from + to) / 2), y);
+  await page.mouse.move(x(to), y);
+  await page.mouse.up();
+  if (modifier) await page.keyboard.up(modifier);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+const view = (page) => page.$eval("#panels", (area) => area.dataset.view.split(" ").map(Number));
+
+test("opens from disk, says nothing, asks nobody", async () => {
+  for (const file of ["noisy/report.html", "cut/report.html", "lost/report.html", "both.html"]) {
+    const { page, url, asked, said } = await open(file);
+    assert.deepEqual(asked.filter((one) => !one.startsWith("data:")), [url], file);
+    assert.deepEqual(said, [], file);
+    await page.close();
+  }
+});
+
+test("everything is there, in its order", async () => {
+  const { page } = await open("noisy/report.html");
+  const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
+  assert.deepEqual(ids, ["verdict", "states", "equation", "innovations", "convergence", "identifiability", "scores", "repeat"]);
+  assert.equal(await page.$$eval("#verdict .sentence", (all) => all.length), 3);
+  // every drawing has axes with units, and a text for who cannot see it
+  for (const svg of await page.$$("figure svg, .panel svg")) {
+    const labels = await svg.$$eval("text.axis", (all) => all.map((text) => text.textContent));
+    assert.equal(labels.length, 2);
+    for (const label of labels) assert.match(label, /\(.+\)/);
+    assert.ok((await svg.getAttribute("aria-label")).length > 10);
+  }
+  await page.close();
+});
+
+test("zooming one panel zooms the others", async () => {
+  const { page } = await open("noisy/report.html");
+  const before = await axis(page);
+  assert.ok(before.length >= 4 && new Set(before).size === 1);
+  await drag(page, 2, 0.2, 0.4);
+  const [low, high] = await view(page);
+  assert.ok(Math.abs(low - 1) < 0.05 && Math.abs(high - 2) < 0.05, `${low} ${high}`);
+  const zoomed = await axis(page);
+  assert.notEqual(zoomed[0], before[0]);
+  assert.equal(new Set(zoomed).size, 1);
+  await drag(page, 0, 0.5, 0.4, "Shift");
+  const panned = await view(page);
+  assert.ok(Math.abs(panned[0] - low - 0.1) < 0.02, `${panned}`);
+  await (await page.$$("#panels .panel svg"))[1].focus();
+  await page.keyboard.press("0");
+  assert.deepEqual(await view(page), [0, 5]);
+  await page.keyboard.press("+");
+  assert.equal((await view(page)).reduce((a, b) => b - a), 2.5);
+  await page.close();
+});
+
+test("the legend switches a series in all panels", async () => {
+  const { page } = await open("noisy/report.html");
+  const lines = (name) => page.$$eval(`#panels .line.${name}`, (all) => all.length);
+  const button = page.locator("button[data-series=free_run]");
+  assert.equal(await lines("free_run"), 2);
+  await button.click();
+  assert.equal(await button.getAttribute("aria-pressed"), "false");
+  await page.waitForFunction(() => !document.querySelector("#panels .line.free_run"));
+  assert.equal(await lines("estimate"), 2);
+  await button.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll("#panels .line.free_run").length === 2);
+  await page.close();
+});
+
+test("deviations are drawn from the truth", async () => {
+  const { page } = await open("noisy/report.html");
+  const ticks = () => page.$$eval("#panels .panel:nth-of-type(4) svg text.tick[text-anchor=end]", (all) => all.map((t) => Math.abs(Number(t.textContent))));
+  assert.ok(Math.max(...await ticks()) >= 0.5);
+  await page.locator("#deviations").click();
+  await page.waitForFunction(() => document.querySelector("#panels .axis:last-of-type, #panels text[transform]").textContent.startsWith("Δ"));
+  // the velocity goes from −1 to 1 and is found to a percent
+  assert.ok(Math.max(...await ticks()) < 0.1);
+  await page.close();
+});
+
+test("values under the cursor are those of the files", async () => {
+  const { page } = await open("noisy/report.html");
+  const states = table("noisy/states.csv"), record = table("record.csv");
+  const svgs = await page.$$("#panels .panel svg");
+  for (const part of [0.13, 0.5, 0.87]) {
+    const box = await svgs[0].boundingBox();
+    await page.mouse.move(box.x + 58 + part * (box.width - 68), box.y + 60);
+    const read = await page.$$eval("#panels .panel", (all) => all.map((panel) => Object.fromEntries(
+      [...panel.querySelectorAll("output b")].map((b) => [b.dataset.name, Number(b.textContent)]))));
+    const same = (shown, value) => assert.ok(Math.abs(shown - value) <= 1e-6 * Math.max(Math.abs(value), 1e-30), `${shown} ${value}`);
+    for (const [panel, state] of [[0, "z"], [1, "z"], [2, "v"], [3, "v"]]) {
+      const row = states.t.findIndex((t) => Math.abs(t - read[panel].t) < 1e-9);
+      assert.ok(row >= 0, `no sample at ${read[panel].t}`);
+      same(read[panel].truth, states[`truth_${state}`][row]);
+      if (panel % 2) same(read[panel]["free run"], states[`${state}.free_run`][row]);
+      else {
+        same(read[panel].estimate, states[`${state}.smoothed`][row]);
+        // to three digits
+        const std = states[`${state}.std`][row];
+        assert.ok(Math.abs(read[panel]["±"] / std - 1) < 6e-3, `${read[panel]["±"]} ${std}`);
+        same(read[panel]["one step"], states[`${state}.one_step`][row]);
+      }
+      if (state === "z") same(read[panel].data, record.z[row]);
+    }
+  }
+  await page.close();
+});
+
+test("a run that was stopped or diverged says so first", async () => {
+  const said = { "cut/report.html": [/not finished: it was stopped/], "lost/report.html": [/failed/, /diverged/] };
+  for (const [file, words] of Object.entries(said)) {
+    const { page } = await open(file);
+    const first = await page.$$eval("main p", (all) => all.map((p) => [p.getAttribute("role"), p.textContent]));
+    words.forEach((word, k) => {
+      assert.equal(first[k][0], "alert", file);
+      assert.match(first[k][1], word);
+    });
+    await page.close();
+  }
+  const { page } = await open("noisy/report.html");
+  assert.equal(await page.$("main [role=alert]"), null);
+  await page.close();
+});
+
+test("light, dark and paper", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    const { page } = await open("noisy/report.html", { colorScheme });
+    const colours = await page.evaluate(() => {
+      const style = getComputedStyle(document.documentElement);
+      return [style.backgroundColor, style.color];
+    });
+    const light = colours.map((c) => c.match(/\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0));
+    assert.ok(colorScheme === "light" ? light[0] > 600 && light[1] < 200 : light[0] < 200 && light[1] > 600, `${colours}`);
+    await page.screenshot({ path: path.join(folder, `${colorScheme}.png`), fullPage: true });
+    await page.emulateMedia({ media: "print" });
+    const paper = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    assert.equal(paper, "rgb(255, 255, 255)");
+    await page.close();
+  }
+});
+
+test("several runs lie over each other", async () => {
+  const { page } = await open("both.html");
+  for (const run of [0, 1]) assert.ok(await page.$$eval(`#panels .line.run${run}`, (all) => all.length) >= 4);
+  assert.equal(await page.$$eval("#scores .best", (all) => all.length), await page.$$eval("#scores thead th", (all) => all.length - 4));
+  await page.close();
+});
