@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let output = output.map_or(Path::new("run"), PathBuf::as_path);
     let force = arguments.force || arguments.resume.as_deref() == Some(output);
     if settings.solver.is_rival() {
-        rivals::check(&settings, resumed.is_some(), output, force)?;
+        let asked = (resumed.is_some(), !records.tests.is_empty());
+        rivals::check(&settings, asked, output, force)?;
     } else {
         run::check(output, force)?;
     }

@@ -210,7 +210,7 @@ fn table(model: &Model, record: &Record, run: &[f64]) -> Result<Table, Failure> 
 /// Refuses what no rival can do, and a folder that must not be written to.
 pub fn check(
     settings: &Settings,
-    resumed: bool,
+    (resumed, tests): (bool, bool),
     folder: &Path,
     force: bool,
 ) -> Result<(), Failure> {
@@ -218,6 +218,11 @@ pub fn check(
     if resumed {
         return Err(Failure::Message(format!(
             "{name} cannot go on with a run: fit anew, with more --epochs"
+        )));
+    }
+    if tests && LEAVES_NO_RUN.contains(&settings.solver) {
+        return Err(Failure::Message(format!(
+            "{name} leaves no run that a test could be predicted with; give the record to --validate, which is scored"
         )));
     }
     let own = folder.join(SCORES).is_file();

@@ -67,6 +67,8 @@ fn rivals_with_something_else_leave_states_and_scores() {
         "fit harmonic-oscillator record.csv --solver rm --starts 2",
     );
     assert!(said.contains("--seed"), "{said}");
+    let line = "fit harmonic-oscillator record.csv --solver pr-ssm --test record.csv -o new";
+    assert!(place.fails(1, line).contains("--validate"));
     // a run is not mixed with what is none
     place.succeeds("fit harmonic-oscillator record.csv --solver node --epochs 2");
     let line = "fit harmonic-oscillator record.csv --solver pr-ssm --epochs 2 --force";

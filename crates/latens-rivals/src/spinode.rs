@@ -21,7 +21,7 @@
 //! - The covariance to fit g₂ to is that of the windows' residuals at equal age; without repetitions
 //!   there is no other.
 //! - The network is the model's own, not 2 × 100 SiLU. Learned equations are scored like all others:
-//!   by the free run of g₁.
+//!   by the free run of g₁. Learning rate and windows are those of NODE, and so are its departures.
 
 use latens::Error;
 use latens::linalg::small::cholesky;
