@@ -58,6 +58,9 @@ const NOISE_FREE_END: Limits = Limits {
 };
 /// The physics is exact enough when the defects are less than this fraction of the misfit.
 pub const EXACT: f64 = 1e-3;
+/// Where the evidence may find the prior of the weights, it begins so many times wider than that
+/// of the constants: tighter, a network of one argument settles where it cannot bend.
+const FIRST: f64 = 10.0;
 /// Without noise R_y is a resolution, and a prior that competes with it as with noise leaves the
 /// weights short by what their bands do not show: at the end it is so many times wider.
 const WIDER: f64 = 100.0;
@@ -185,9 +188,7 @@ fn settle(
     let mut noise = stage_noise(problem, settings, at.tightness);
     let mut prior = at.prior.clone();
     if settings.estimate_prior && !problem.noisy() {
-        for range in problem.model.system.weight_ranges() {
-            prior[range].iter_mut().for_each(|p| *p *= WIDER);
-        }
+        widen(problem, &mut prior, WIDER);
     }
     let unknown = |c: usize| {
         settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
@@ -263,7 +264,7 @@ fn tighten(
             determined: 0.0,
             repetition: 1.0,
             likely: None,
-            prior: vec![settings.parameter_variance; iterate.theta.len()],
+            prior: first_prior(problem, settings),
             damping: Damping::default(),
         },
         |best: &Best| best.at.clone(),
@@ -404,7 +405,7 @@ fn begin(
     let noise = stage_noise(problem, settings, 0.0);
     match start {
         Start::At(theta) => {
-            let prior = vec![settings.parameter_variance; theta.len()];
+            let prior = first_prior(problem, settings);
             let newton = Newton::new(problem, &prior, &noise);
             (newton.start(signals, smoothed, theta), None, vec![])
         }
@@ -434,6 +435,22 @@ fn begin(
             };
             (iterate, Some(best), resumed.reports.clone())
         }
+    }
+}
+
+/// P_θ0 before the data have said anything.
+fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
+    let mut prior = vec![settings.parameter_variance; problem.model.system.parameters()];
+    if settings.estimate_prior {
+        widen(problem, &mut prior, FIRST);
+    }
+    prior
+}
+
+/// A wider prior of the weights; that of a constant is what the model file says.
+fn widen(problem: &Problem, prior: &mut [f64], factor: f64) {
+    for range in problem.model.system.weight_ranges() {
+        prior[range].iter_mut().for_each(|p| *p *= factor);
     }
 }
 

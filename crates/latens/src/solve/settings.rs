@@ -168,8 +168,7 @@ impl Settings {
             Solver::Batch => Self {
                 hidden: Level::Relative(0.1),
                 epochs: 18,
-                // tighter, a network of one argument settles where it cannot bend
-                parameter_variance: 10.0,
+                parameter_variance: 1.0,
                 estimate_noise: true,
                 estimate_prior: true,
                 parameter_drift: 0.0,
