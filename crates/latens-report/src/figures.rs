@@ -95,6 +95,7 @@ fn states(runs: &[Shown]) -> Vec<Plot> {
                 },
                 y: Axis {
                     label: labelled(&panel.name, &panel.unit),
+                    range: reach(panel),
                     ..Axis::default()
                 },
                 marks: over_time(panel, course.time, shown, runs),
@@ -103,6 +104,29 @@ fn states(runs: &[Shown]) -> Vec<Plot> {
         }
     }
     plots
+}
+
+/// Both sides go as far as what is measured, true or estimated; a free run far off may leave them.
+fn reach(panel: &Panel) -> Option<[f64; 2]> {
+    let ends = |free: bool| {
+        let signals = panel.signals.iter().filter(|s| s.what != "std");
+        let own = signals.filter(|s| (s.what == "free_run") == free);
+        let values = own.flat_map(|s| &s.values).filter(|v| v.is_finite());
+        values.fold(None, |ends: Option<[f64; 2]>, &v| {
+            let [low, high] = ends.unwrap_or([v, v]);
+            Some([low.min(v), high.max(v)])
+        })
+    };
+    let [mut low, mut high] = ends(false)?;
+    let size = high - low;
+    if let Some([least, greatest]) = ends(true) {
+        (low, high) = (
+            low.min(least.max(low - size)),
+            high.max(greatest.min(high + size)),
+        );
+    }
+    let margin = 0.06 * (high - low);
+    (margin > 0.0).then_some([low - margin, high + margin])
 }
 
 fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec<Mark> {

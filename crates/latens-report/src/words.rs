@@ -39,10 +39,10 @@ pub fn stopped(facts: &Facts, folder: &str) -> Option<String> {
         true => String::new(),
         false => format!("; the same command with --resume {folder} goes on"),
     };
-    let passes = text::count(passes, pass(facts.solver));
-    facts
-        .stopped
-        .then(|| format!("stopped behind {passes}: it can be used as it is{more}"))
+    facts.stopped.then(|| {
+        let passes = text::count(passes, pass(facts.solver));
+        format!("stopped behind {passes}: it can be used as it is{more}")
+    })
 }
 
 /// What a solver calls one of its passes.
