@@ -133,7 +133,18 @@ pub(super) fn run(
     let wider = noise.times(repetition);
     let newton = Newton::new(problem, &prior, &wider);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (posterior, found, mut consistency) = newton.evidence(&iterate, 1);
+    let (mut posterior, mut found, mut consistency) = newton.evidence(&iterate, 1);
+    // under all but exact physics a few directions are so well determined that the others drown in
+    // their rounding, and would count as open: a stage before says less of all, but says it
+    if let Some((looser, determined)) = at.informative
+        && !problem.noisy()
+        && determined > found.determined
+    {
+        let noise = stage_noise(problem, settings, looser).times(repetition);
+        let informed = Newton::new(problem, &prior, &noise).evidence(&iterate, 1);
+        posterior = informed.0;
+        (found.determined, found.parts) = (informed.1.determined, informed.1.parts);
+    }
     let draws = posterior.draws(bands::DRAWS);
     let simulated = free_run_error(problem, &iterate.theta, &iterate.states);
     // θ is that of exact physics; where the data contradict it, states follow the data as far as
@@ -264,14 +275,15 @@ fn tighten(
             determined: 0.0,
             repetition: 1.0,
             likely: None,
+            informative: None,
             prior: first_prior(problem, settings),
             damping: Damping::default(),
         },
         |best: &Best| best.at.clone(),
     );
     let (mut prior, mut damping) = (first.prior, first.damping);
-    let (mut tightness, mut repetition, mut likely) =
-        (first.tightness, first.repetition, first.likely);
+    let (mut tightness, mut repetition) = (first.tightness, first.repetition);
+    let (mut likely, mut informative) = (first.likely, first.informative);
     let mut stopped = false;
     let stages = match first.next {
         Next::Refinement => 0..0,
@@ -325,6 +337,9 @@ fn tighten(
         if likely.is_none_or(|(_, evidence)| found.log > evidence) {
             likely = Some((tightness, found.log));
         }
+        if informative.is_none_or(|(_, determined)| found.determined > determined) {
+            informative = Some((tightness, found.determined));
+        }
         if settings.estimate_noise {
             repetition = newton.repetition(&iterate);
         }
@@ -350,6 +365,7 @@ fn tighten(
             determined: found.determined,
             repetition,
             likely,
+            informative,
             prior: prior.clone(),
             damping: damping.clone(),
         };
@@ -388,6 +404,7 @@ fn tighten(
     }
     let mut best = best.ok_or(Error::Stopped)?;
     best.at.likely = likely;
+    best.at.informative = informative;
     Ok(Tightened {
         best,
         reports,

@@ -61,6 +61,9 @@ pub struct Stage {
     /// Tightness of the stage with the highest evidence, and that evidence.
     #[serde(default)]
     pub likely: Option<(f64, f64)>,
+    /// Tightness of the stage that determines most directions of θ, and how many.
+    #[serde(default)]
+    pub informative: Option<(f64, f64)>,
     /// P_θ0 as the evidence has it by now.
     pub prior: Vec<f64>,
     pub damping: Damping,
