@@ -162,24 +162,33 @@ fn over_time(
         } else {
             "measured"
         };
+        let lines = runs.iter().map(|(cell, run)| {
+            let values = run.and_then(|r| Some(line(&r.time, r.states.get(&state.name)?)));
+            (cell.score.method.as_str(), rival(cell), values)
+        });
+        let lines: Vec<(&str, bool, Option<Vec<[f64; 2]>>)> = lines.collect();
+        // both sides reach equally far
+        let values = lines
+            .iter()
+            .filter_map(|(.., line)| line.as_ref())
+            .flatten();
+        let range = visible(values.map(|p| p[1]), reference.as_ref());
         for (side, rivals) in [("Latens", false), ("the others", true)] {
             let mut marks = vec![];
             let mut without = vec![];
-            for (cell, run) in runs.iter().filter(|(c, _)| rival(c) == rivals) {
-                let run = run.and_then(|r| Some((r, r.states.get(&state.name)?)));
-                match run {
-                    Some((run, values)) => marks.push(Mark::new(
-                        class(cell),
-                        cell.score.method.as_str(),
-                        Shape::Line(line(&run.time, values)),
+            for (name, _, line) in lines.iter().filter(|(_, rival, _)| *rival == rivals) {
+                match line {
+                    Some(line) => marks.push(Mark::new(
+                        of_method(name).1,
+                        *name,
+                        Shape::Line(line.clone()),
                     )),
-                    None => without.push(cell.score.method.as_str()),
+                    None => without.push(*name),
                 }
             }
             if marks.is_empty() && without.is_empty() {
                 continue;
             }
-            let range = visible(&marks, reference.as_ref());
             if let Some(reference) = &reference {
                 // it lies over what is compared with it
                 let shape = Shape::Line(reference.line.clone());
@@ -216,17 +225,9 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
 }
 
 /// So far that all lines are seen, but none that runs away flattens the others: at the most half
-/// the range of what is true beyond it, else twice the middle half of all values.
-fn visible(marks: &[Mark], reference: Option<&Reference>) -> Option<[f64; 2]> {
-    let mut all: Vec<f64> = (marks.iter())
-        .filter_map(|m| match &m.shape {
-            Shape::Line(points) => Some(points),
-            _ => None,
-        })
-        .flatten()
-        .map(|p| p[1])
-        .filter(|v| v.is_finite())
-        .collect();
+/// the range of the reference beyond it; without one, 1.5 times that of the middle half of all values.
+fn visible(values: impl Iterator<Item = f64>, reference: Option<&Reference>) -> Option<[f64; 2]> {
+    let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     all.sort_by(f64::total_cmp);
     let own = reference.and_then(|r| ends(r.line.iter().map(|p| p[1])));
     let (inner, beyond) = match own {

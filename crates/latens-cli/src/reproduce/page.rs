@@ -81,7 +81,7 @@ fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
     let lost = match (count(Status::Diverged), count(Status::Failed)) {
         (0, 0) => format!("None of the {} was lost.", text::count(cells.len(), "run")),
         (diverged, failed) => format!(
-            "Of {} {diverged} diverged and {failed} failed. They count as infinitely bad and are in every figure below.",
+            "Of {} {diverged} diverged and {failed} failed. They count as infinitely bad and are never dropped.",
             text::count(cells.len(), "run")
         ),
     };
@@ -102,12 +102,11 @@ fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
     out
 }
 
-/// The texts of a column, the least of its finite values marked; others that are not compared.
+/// The texts of a column, the least of the values that are compared marked.
 fn marked(column: &[(String, Option<f64>)]) -> Vec<String> {
-    let known = column.iter().filter_map(|(_, v)| *v);
-    let known: Vec<f64> = known.filter(|v| v.is_finite()).collect();
+    let known: Vec<f64> = column.iter().filter_map(|(_, v)| *v).collect();
     let least = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let several = column.iter().filter(|(_, v)| v.is_some()).count() > 1;
+    let several = known.len() > 1;
     let one = |(text, value): &(String, Option<f64>)| match value {
         Some(v) if several && v.is_finite() && *v <= least => {
             format!("<b class=\"best\">{text}</b>")
