@@ -166,7 +166,7 @@ fn over_time(
             let values = run.and_then(|r| Some(line(&r.time, r.states.get(&state.name)?)));
             (cell.score.method.as_str(), rival(cell), values)
         });
-        let lines: Vec<(&str, bool, Option<Vec<[f64; 2]>>)> = lines.collect();
+        let lines: Vec<_> = lines.collect();
         // both sides reach equally far
         let values = lines
             .iter()

@@ -194,7 +194,7 @@ test("several runs lie over each other", async () => {
 
 test("the page of a grid: tables, figures with axes and texts, light, dark and paper", async () => {
   for (const colorScheme of ["light", "dark"]) {
-    const { page, url, asked, said } = await open("grid/reproduce.html", { colorScheme, drawn: "figure svg .line" });
+    const { page, url, asked, said } = await open("grid/reproduce.html", { colorScheme, drawn: "figure svg" });
     assert.deepEqual(asked.filter((one) => !one.startsWith("data:")), [url]);
     assert.deepEqual(said, []);
     const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
