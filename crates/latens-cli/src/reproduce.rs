@@ -6,8 +6,10 @@
 
 mod cell;
 mod cost;
+mod drawings;
 mod figures;
 mod grid;
+mod page;
 mod paper;
 mod statistics;
 mod tables;
@@ -26,6 +28,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::{interrupt, text};
 use cell::{Cell, Method, System};
+use drawings::Drawn;
 
 const AFTER_HELP: &str = "\
 For example, the paper's first system, in under three minutes on two cores:
@@ -35,8 +38,8 @@ and the whole evidence, hours:
 
 Each cell is trained on one thread, for --budget minutes at the most, from an unknown hidden start (unless
 its method says otherwise), and scored by the free run of what it learned. A grid that was stopped goes on
-with --resume; whatever is done is in table.md, table.csv and results.json, and in figures the data to draw
-from.
+with --resume; whatever is done is in reproduce.html, a page that opens in any browser, in table.md,
+table.csv and results.json, and in figures as SVG with the data that it was drawn from.
 
 Exit codes: 0 done (diverged cells are results too), 1 error, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
@@ -87,12 +90,13 @@ const EMPS: (&str, &str) = (
 );
 const TERMS: &str = "terms.json";
 const CELLS: &str = "cells";
+const PAGE: &str = "reproduce.html";
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let methods = methods(&arguments.methods)?;
     let systems = chosen_systems(&arguments.systems)?;
     let folder = &arguments.output;
-    prepare(folder, arguments)?;
+    let terms = prepare(folder, arguments)?;
     interrupt::install("stopping; cells that are done are kept, and --resume goes on");
     let jobs = grid::jobs(&systems, &methods, arguments.seeds);
     grid::run(
@@ -108,19 +112,28 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let cells = cells(folder)?;
     let summary = tables::write(&cells, folder)?;
+    let systems = with_earlier(systems, &cells);
     figures::write(&systems, &cells, folder)?;
+    let drawn = systems.iter().map(|s| Drawn::new(s, &cells));
+    let drawn: Vec<Drawn> = drawn.collect::<Result<_, _>>()?;
+    let cost = drawings::cost(folder)?;
+    drawings::write(&drawn, &cost, folder)?;
+    let page = folder.join(PAGE);
+    let html = page::html(&cells, &drawn, &cost, &terms, !interrupt::asked());
+    write_file(&page, &html)?;
     if arguments.json {
         let scores: Vec<_> = cells.iter().map(|c| &c.score).collect();
         let object = json!({
             "folder": folder.display().to_string(),
+            "page": page.display().to_string(),
             "stopped": interrupt::asked(),
             "results": scores,
         });
         text::print(&format!("{object:#}\n"))?;
     } else {
-        let folder = folder.display();
+        let (folder, page) = (folder.display(), page.display());
         text::print(&format!(
-            "{summary}\ntables, results and the data of figures: {folder}\n"
+            "{summary}\npage with all figures: {page}\ntables, results, figures and their data: {folder}\n"
         ))?;
     }
     match interrupt::asked() {
@@ -233,7 +246,7 @@ fn measured(name: &str, model: &Model) -> Result<Option<(Record, Record)>, Failu
 }
 
 /// Makes the folder, or finds out whether it can be gone on with.
-fn prepare(folder: &Path, arguments: &Arguments) -> Result<(), Failure> {
+fn prepare(folder: &Path, arguments: &Arguments) -> Result<Terms, Failure> {
     let terms = Terms {
         version: env!("CARGO_PKG_VERSION").into(),
         budget: arguments.budget,
@@ -254,7 +267,7 @@ fn prepare(folder: &Path, arguments: &Arguments) -> Result<(), Failure> {
                 before.budget, before.version
             )));
         }
-        return Ok(());
+        return Ok(terms);
     }
     let filled = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if filled {
@@ -264,7 +277,25 @@ fn prepare(folder: &Path, arguments: &Arguments) -> Result<(), Failure> {
     }
     let cells = folder.join(CELLS);
     std::fs::create_dir_all(&cells).map_err(|e| Failure::file("write", &cells, e))?;
-    write_json(&path, &terms)
+    write_json(&path, &terms)?;
+    Ok(terms)
+}
+
+/// Adds the systems that cells of an earlier call are of; without its data set a system has a table
+/// but no figures.
+fn with_earlier(mut systems: Vec<System>, cells: &[Cell]) -> Vec<System> {
+    for name in tables::distinct(cells.iter().map(|c| c.score.system.as_str())) {
+        if systems.iter().any(|s| s.name == name) {
+            continue;
+        }
+        match chosen_systems(&[name.into()]) {
+            Ok(found) => systems.extend(found),
+            Err(_) => text::note(&format!(
+                "warning: no figures of {name}: its data set is not at hand any more"
+            )),
+        }
+    }
+    systems
 }
 
 /// All cells that are done, in the order of systems, methods and seeds.

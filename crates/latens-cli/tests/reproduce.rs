@@ -72,9 +72,16 @@ fn a_grid_is_run_scored_and_resumed() {
         "vector_field_harmonic-oscillator.json",
         "learning_curves.csv",
         "cost_per_step.csv",
+        "trajectories_harmonic-oscillator.svg",
+        "held_out_harmonic-oscillator.svg",
+        "vector_field_harmonic-oscillator.svg",
+        "learning_curves.svg",
+        "cost_per_step.svg",
     ] {
         assert!(place.path("out/figures").join(figure).is_file(), "{figure}");
     }
+
+    the_page_shows_it(&place.read("out/reproduce.html"), &first);
 
     // without --resume nothing is touched; with it, what is missing is run, the rest kept
     assert!(place.fails(1, GRID).contains("--resume"));
@@ -89,11 +96,65 @@ fn a_grid_is_run_scored_and_resumed() {
     );
     assert_eq!(fs::read(&kept).unwrap(), before);
     let object: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(object["page"], "out/reproduce.html");
     assert_eq!(object["results"].as_array().unwrap().len(), 4);
     assert_eq!(object["stopped"], false);
     assert_eq!(results().len(), 4);
     let said = place.fails(1, &format!("{GRID} --resume").replace("0.001", "0.002"));
     assert!(said.contains("--budget 0.001"), "{said}");
+}
+
+/// Table with the better of two marked beside the paper's, statistics, figures of every state; and
+/// nothing that a browser would have to fetch.
+fn the_page_shows_it(page: &str, results: &[Value]) {
+    let median = |method: &str| {
+        let own = results.iter().filter(|r| r["method"] == method);
+        own.map(|r| r["nrmse_mean"].as_f64().unwrap()).sum::<f64>() / 2.0
+    };
+    let order = ["node", "pr-ssm"].map(|m| (m, median(m)));
+    let best = if order[0].1 < order[1].1 {
+        "node"
+    } else {
+        "pr-ssm"
+    };
+    assert!(
+        page.contains(&format!(
+            "Least median error: <code>{best}</code> on harmonic-oscillator."
+        )),
+        "{page}"
+    );
+    let row = |method: &str| {
+        let from = page
+            .find(&format!("<th scope=\"row\">{method}</th>"))
+            .unwrap();
+        page[from..].split("</tr>").next().unwrap().to_string()
+    };
+    for (method, paper) in [("node", "4.7e-1"), ("pr-ssm", "1.2")] {
+        let row = row(method);
+        assert_eq!(
+            row.starts_with(&format!(
+                "<th scope=\"row\">{method}</th><td><b class=\"best\">"
+            )),
+            method == best,
+            "{row}"
+        );
+        assert!(row.contains(paper), "{row}");
+    }
+    for said in [
+        ">quartiles<",
+        ">worst<",
+        ">diverged<",
+        ">to 1e-2<",
+        "aria-label=\"z, measured: the others: z (m) over time (s), showing node, pr-ssm and truth\"",
+        "aria-label=\"v, hidden, new start 1: the others",
+        "aria-label=\"Direction of motion: node",
+        "aria-label=\"Cost of a sample over the number of parameters",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    for fetched in ["src=", "url(http", "@import", "<script", "href=\"http"] {
+        assert!(!page.contains(fetched), "{fetched}");
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub const COLOURS: [(&str, &str, &str); 11] = [
 ];
 
 /// What each class looks like; `$` stands before a colour.
-const CLASSES: [(&str, &str); 19] = [
+const CLASSES: [(&str, &str); 25] = [
     ("frame", "fill:none;stroke:$rule"),
     ("grid", "stroke:$rule;stroke-width:.6"),
     ("tick", "fill:$soft;font-size:10.5px"),
@@ -41,12 +41,21 @@ const CLASSES: [(&str, &str); 19] = [
     ("run3", "stroke:$purple;stroke-dasharray:3 2"),
     ("run4", "stroke:$orange;stroke-dasharray:8 2 2 2"),
     ("run5", "stroke:$sky;stroke-dasharray:1 2"),
+    ("run6", "stroke:$grey"),
+    ("run7", "stroke:$vermilion;stroke-dasharray:7 2"),
+    ("run8", "stroke:$green"),
+    ("run9", "stroke:$orange;stroke-dasharray:1 2"),
+    ("run10", "stroke:$sky;stroke-dasharray:8 2 2 2"),
+    ("run11", "stroke:$purple"),
     ("away", "stroke:$soft;stroke-width:.8"),
 ];
 
 /// The class of one of several runs, or lines.
 pub fn of_run(run: usize) -> &'static str {
-    ["run0", "run1", "run2", "run3", "run4", "run5"][run % 6]
+    [
+        "run0", "run1", "run2", "run3", "run4", "run5", "run6", "run7", "run8", "run9", "run10",
+        "run11",
+    ][run % 12]
 }
 
 /// The rules of all classes, for elements of this class.

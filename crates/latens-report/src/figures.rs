@@ -5,6 +5,7 @@ use latens::solve::Solver;
 
 use crate::colours::of_run;
 use crate::equation::{self, Learned, SlicePoint};
+use crate::field::Field;
 use crate::innovations;
 use crate::panels::{self, Panel};
 use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
@@ -316,7 +317,11 @@ fn against_truth(learned: &Learned) -> Plot {
 
 /// Of a model of two states.
 pub fn field(shown: &Shown) -> Option<Plot> {
-    let field = field::field(shown)?;
+    field::field(shown).map(motion)
+}
+
+/// Learned and true arrows over the plane of two states.
+pub fn motion(field: Field) -> Plot {
     let size = [0, 1].map(|i| field.high[i] - field.low[i]);
     // the longest arrow spans a cell of the grid
     let cells = (field.arrows.len() as f64).sqrt();
@@ -350,13 +355,13 @@ pub fn field(shown: &Shown) -> Option<Plot> {
         range: Some([field.low[i], field.high[i]]),
         ..Axis::default()
     };
-    Some(Plot {
+    Plot {
         title: "Direction of motion".into(),
         note: "away from the record the learned arrows are guesses".into(),
         x: axis(0),
         y: axis(1),
         marks,
-    })
+    }
 }
 
 /// The terms of the cost, the error of the free run and the damping, over stages or epochs.

@@ -19,7 +19,7 @@ pub mod plot;
 mod residuals;
 mod scale;
 mod shown;
-mod tables;
+pub mod tables;
 pub mod text;
 pub mod thin;
 pub mod verdict;

@@ -64,7 +64,7 @@
   const several = data.runs.length > 1;
   const key = (signal) => (several && !["data", "truth"].includes(signal.what)
     ? `${signal.run}.${signal.what}` : signal.what);
-  const style = (signal) => (several && !["data", "truth"].includes(signal.what) ? `run${signal.run % 6}` : signal.what);
+  const style = (signal) => (several && !["data", "truth"].includes(signal.what) ? `run${signal.run % 12}` : signal.what);
   const off = new Set();
   const area = document.getElementById("panels");
   const controls = document.getElementById("controls");

@@ -59,6 +59,16 @@ pub fn html(runs: &[Shown]) -> String {
         .map(|shown| folded(runs, shown, provenance(shown)));
     body += &section("repeat", "Repeat this run", &parts.collect::<String>());
     body += "</main>\n";
+    // no text of a model file can end the element
+    let data = data.to_string().replace('<', "\\u003c");
+    let scripts = format!(
+        "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n"
+    );
+    document(&title, &body, &scripts)
+}
+
+/// A page that holds all it shows, in light and dark, around a body; `scripts` are elements.
+pub fn document(title: &str, body: &str, scripts: &str) -> String {
     let variables = |dark: bool| -> String {
         let each = colours::COLOURS.iter();
         each.map(|(name, day, night)| format!("--{name}:{};", if dark { night } else { day }))
@@ -67,13 +77,11 @@ pub fn html(runs: &[Shown]) -> String {
     let style = colours::style(|name| format!("var(--{name})"));
     // data: is the empty icon, without which a browser asks for one
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"latens {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} – Latens</title>\n<style>\n:root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{STYLE}{style}\n</style>\n</head>\n<body>\n{body}<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"latens {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} – Latens</title>\n<style>\n:root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{STYLE}{style}\n</style>\n</head>\n<body>\n{body}{scripts}</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
-        escape(&title),
+        escape(title),
         variables(false),
         variables(true),
-        // no text of a model file can end the element
-        data.to_string().replace('<', "\\u003c")
     )
 }
 
@@ -82,14 +90,15 @@ fn of_first_record(shown: &Shown) -> Vec<Innovations> {
     track.map_or(vec![], |track| innovations::innovations(shown, track))
 }
 
-fn section(id: &str, title: &str, content: &str) -> String {
+/// A part of a page; its content is HTML.
+pub fn section(id: &str, title: &str, content: &str) -> String {
     format!(
         "<section id=\"{id}\" aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n{content}</section>\n"
     )
 }
 
 /// Plain text in which backticks stand around what is typed.
-fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let parts = text.split('`').map(escape).enumerate();
     let typed = |(k, part): (usize, String)| match k % 2 {
         0 => part,
@@ -132,11 +141,17 @@ fn heading(runs: &[Shown], title: &str) -> String {
         ("scores", "Scores"),
         ("repeat", "Repeat"),
     ];
-    let links = links.map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"));
+    header(title, &what, &links)
+}
+
+/// The top of a page, with links to its sections by id and name; `what` is HTML.
+pub fn header(title: &str, what: &str, links: &[(&str, &str)]) -> String {
+    let links = links.iter();
+    let links = links.map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", escape(name)));
     format!(
         "<header>\n<p class=\"brand\">Latens report</p>\n<h1>{}</h1>\n<p class=\"what\">{what}</p>\n<nav aria-label=\"Sections\">{}</nav>\n</header>\n<main>\n",
         escape(title),
-        links.join("")
+        links.collect::<String>()
     )
 }
 
@@ -202,13 +217,23 @@ fn states_section(runs: &[Shown]) -> String {
     section("states", "States over time", &content)
 }
 
-/// Plots in a grid.
-fn grid(plots: &[Plot], size: [f64; 2]) -> String {
+/// Plots in a grid, as many beside each other as there is room for.
+pub fn grid(plots: &[Plot], size: [f64; 2]) -> String {
+    arranged("grid", plots, size)
+}
+
+/// Plots of which two belong beside each other.
+pub fn pairs(plots: &[Plot], size: [f64; 2]) -> String {
+    arranged("grid pairs", plots, size)
+}
+
+fn arranged(class: &str, plots: &[Plot], size: [f64; 2]) -> String {
     let each = plots.iter().map(|p| {
         let spoken = plot::spoken(p);
         format!("<figure>{}</figure>\n", p.inline(size[0], size[1], &spoken))
     });
-    format!("<div class=\"grid\">\n{}</div>\n", each.collect::<String>())
+    let each: String = each.collect();
+    format!("<div class=\"{class}\">\n{each}</div>\n")
 }
 
 fn equation_section(runs: &[Shown]) -> String {

@@ -327,16 +327,48 @@ fn shape(out: &mut String, mark: &Mark, x: &Scale, y: &Scale) {
 
 /// A line through points, with gaps where one is no number.
 fn path(points: impl Iterator<Item = [f64; 2]>) -> String {
-    let (mut d, mut pen) = (String::new(), 'M');
-    for [x, y] in points {
-        if !(x.is_finite() && y.is_finite()) {
-            pen = 'M';
+    let (mut d, mut stretch) = (String::new(), vec![]);
+    for point in points.chain([[f64::NAN; 2]]) {
+        if point.iter().all(|v| v.is_finite()) {
+            stretch.push(point);
             continue;
         }
-        let _ = write!(d, "{pen}{x:.1} {y:.1}");
-        pen = 'L';
+        for (k, [x, y]) in bends(&stretch).into_iter().enumerate() {
+            let pen = if k == 0 { 'M' } else { 'L' };
+            let _ = write!(d, "{pen}{x:.1} {y:.1}");
+        }
+        stretch.clear();
     }
     d
+}
+
+/// The points without which a line would look otherwise: none that is left out is farther from it
+/// than nobody sees.
+fn bends(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    const SEEN: f64 = 0.12;
+    let mut kept: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
+    let mut from = 0;
+    for to in 2..points.len() {
+        let between = &points[from + 1..to];
+        let far = |p: &[f64; 2]| distance(*p, points[from], points[to]) > SEEN;
+        if between.iter().any(far) {
+            from = to - 1;
+            kept.push(points[from]);
+        }
+    }
+    kept.extend(points.last().filter(|_| points.len() > 1));
+    kept
+}
+
+/// From a point to a piece of a line.
+fn distance(p: [f64; 2], a: [f64; 2], b: [f64; 2]) -> f64 {
+    let (along, to) = ([b[0] - a[0], b[1] - a[1]], [p[0] - a[0], p[1] - a[1]]);
+    let length = along[0] * along[0] + along[1] * along[1];
+    let part = match length > 0.0 {
+        true => ((along[0] * to[0] + along[1] * to[1]) / length).clamp(0.0, 1.0),
+        false => 0.0,
+    };
+    (to[0] - part * along[0]).hypot(to[1] - part * along[1])
 }
 
 fn hash(text: &str) -> u64 {
@@ -345,7 +377,12 @@ fn hash(text: &str) -> u64 {
 }
 
 /// Plots in rows, as an SVG file of its own on white.
-pub fn document(plots: &[Plot], columns: usize, [width, height]: [f64; 2]) -> String {
+pub fn document<'p>(
+    plots: impl IntoIterator<Item = &'p Plot>,
+    columns: usize,
+    [width, height]: [f64; 2],
+) -> String {
+    let plots: Vec<&Plot> = plots.into_iter().collect();
     let columns = columns.clamp(1, plots.len().max(1));
     let rows = plots.len().div_ceil(columns);
     let (w, h) = (width * columns as f64, height * rows as f64);
@@ -395,5 +432,30 @@ mod tests {
         };
         let svg = plot.inline(300.0, 200.0, "\"><script>");
         assert!(!svg.contains("<script"), "{svg}");
+    }
+
+    /// A wave of many points loses most of them and looks the same; a spike and a gap stay.
+    #[test]
+    fn lines_keep_their_bends() {
+        let mut wave: Vec<[f64; 2]> = (0..1000)
+            .map(|k| f64::from(k) * 0.4)
+            .map(|x| [x, 80.0 * (x / 60.0).sin()])
+            .collect();
+        wave[500][1] = 200.0;
+        let kept = bends(&wave);
+        assert!(kept.len() < 100, "{}", kept.len());
+        assert!(
+            [0, 499, 500, 501, 999]
+                .iter()
+                .all(|&k| kept.contains(&wave[k]))
+        );
+        for p in &wave {
+            let near = kept.windows(2).map(|w| distance(*p, w[0], w[1]));
+            assert!(near.fold(f64::INFINITY, f64::min) < 0.13, "{p:?}");
+        }
+        // there and back on one line
+        assert_eq!(bends(&[[0.0, 0.0], [0.0, 9.0], [0.0, 1.0]]).len(), 3);
+        let gap = [[0.0, 0.0], [1.0, f64::NAN], [2.0, 0.0], [3.0, 0.0]];
+        assert_eq!(path(gap.into_iter()), "M0.0 0.0M2.0 0.0L3.0 0.0");
     }
 }

@@ -12,10 +12,28 @@ use crate::plot::escape;
 use crate::{Shown, text, words};
 
 /// A table; the first row is its head. Cells are HTML.
-fn table(caption: &str, rows: &[Vec<String>]) -> String {
-    let mut out = format!("<div class=\"scroll\"><table><caption>{caption}</caption>\n");
+pub fn table(caption: &str, rows: &[Vec<String>]) -> String {
+    grouped(caption, &[], rows)
+}
+
+/// A table with names above several columns each.
+pub fn grouped(caption: &str, groups: &[(String, usize)], rows: &[Vec<String>]) -> String {
+    let mut out = format!("<div class=\"scroll\"><table><caption>{caption}</caption>\n<thead>");
+    if !groups.is_empty() {
+        out += "<tr>";
+        for (name, columns) in groups {
+            let _ = match name.as_str() {
+                "" => write!(out, "<td colspan=\"{columns}\"></td>"),
+                name => write!(
+                    out,
+                    "<th scope=\"colgroup\" colspan=\"{columns}\">{name}</th>"
+                ),
+            };
+        }
+        out += "</tr>\n";
+    }
     for (k, row) in rows.iter().enumerate() {
-        out += if k == 0 { "<thead><tr>" } else { "<tr>" };
+        out += "<tr>";
         for (j, cell) in row.iter().enumerate() {
             let _ = match (k, j) {
                 (0, _) => write!(out, "<th scope=\"col\">{cell}</th>"),
@@ -23,9 +41,13 @@ fn table(caption: &str, rows: &[Vec<String>]) -> String {
                 _ => write!(out, "<td>{cell}</td>"),
             };
         }
-        out += if k == 0 { "</tr></thead>\n" } else { "</tr>\n" };
+        out += if k == 0 {
+            "</tr></thead>\n<tbody>\n"
+        } else {
+            "</tr>\n"
+        };
     }
-    out + "</table></div>\n"
+    out + "</tbody></table></div>\n"
 }
 
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {

@@ -2,27 +2,39 @@
 
 use std::path::Path;
 
-use super::cell::{Cell, Score, Status};
+use super::cell::{Cell, Method, Score, Status};
 use super::statistics::{quantile, wilcoxon};
 use super::{paper, write_file, write_json};
 use crate::failure::Failure;
 
 /// Errors of the measured channels to which the time is told.
-const LEVELS: [f64; 3] = [1e-1, 1e-2, 1e-3];
+pub const LEVELS: [f64; 3] = [1e-1, 1e-2, 1e-3];
 /// The one of them that the tables for people show.
 const SHOWN: usize = 1;
 /// What others are tested against.
-const BEST: &str = "batch";
+pub const BEST: &str = "batch";
+
+/// What the test is.
+pub const TEST: &str = "Wilcoxon's signed-rank test on ln(nRMSE of the method / nRMSE of batch), paired by system and seed; a lost run counts as the worst. Two-sided; exact up to 30 pairs. Seeds of one system are not independent: read p as a measure, not as a proof.";
+/// What the columns of a system's table are.
+pub const NOTES: [&str; 5] = [
+    "Quartiles and worst over the seeds; lost runs (diverged, failed) count as infinitely bad and are never dropped.",
+    "*Hidden*: mean over the hidden states.",
+    "*Held out*: experiments from other starts and inputs, from their true start (a controller closes its loop around learned equations; NODE-LSTM and PR-SSM get the input replayed), or a test record from the state that its first samples show.",
+    "*Time to*: until a free run over the record erred by 1e-2 on the measured channels, one thread; `as-printed` looks at its free run at the end alone.",
+    "PR-SSM's hidden states are its latent ones in their order; *aligned* is the mean nRMSE of their best affine image.",
+];
 
 /// All seeds of a method on a system.
-struct Row<'c> {
-    system: &'c str,
-    method: &'c str,
-    cells: Vec<&'c Cell>,
+pub struct Row<'c> {
+    pub system: &'c str,
+    pub method: &'c str,
+    pub cells: Vec<&'c Cell>,
 }
 
 impl Row<'_> {
-    fn count(&self, status: Status) -> usize {
+    /// Runs that came to this.
+    pub fn count(&self, status: Status) -> usize {
         self.cells
             .iter()
             .filter(|c| c.score.status == status)
@@ -37,18 +49,34 @@ impl Row<'_> {
             .collect()
     }
 
-    fn quantile(&self, part: f64) -> f64 {
+    /// Of the mean error over the seeds.
+    pub fn quantile(&self, part: f64) -> f64 {
         quantile(&self.scores(|s| s.nrmse_mean), part)
     }
 
+    /// Runs that diverged or failed.
+    pub fn lost(&self) -> usize {
+        self.cells.len() - self.count(Status::Ok)
+    }
+
+    /// PR-SSM: median over seeds of the mean error of the best affine image of its latent states.
+    pub fn aligned(&self) -> Option<f64> {
+        let each = self.cells.iter().filter_map(|c| {
+            let known: Vec<f64> = c.aligned.values().flatten().copied().collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        });
+        let each: Vec<f64> = each.collect();
+        (!each.is_empty()).then(|| quantile(&each, 0.5))
+    }
+
     /// Median over seeds, where any seed has the score at all.
-    fn median(&self, of: fn(&Score) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, of: fn(&Score) -> Option<f64>) -> Option<f64> {
         let known = self.cells.iter().any(|c| of(&c.score).is_some());
         known.then(|| quantile(&self.scores(of), 0.5))
     }
 
     /// Median time to an error of the measured channels; infinite where half never reach it.
-    fn time_to(&self, level: f64) -> f64 {
+    pub fn time_to(&self, level: f64) -> f64 {
         let one = |cell: &&Cell| {
             let mut looks = cell.curve.iter();
             let reached = looks.find(|l| l.free_run.is_some_and(|e| e <= level));
@@ -57,14 +85,15 @@ impl Row<'_> {
         quantile(&self.cells.iter().map(one).collect::<Vec<_>>(), 0.5)
     }
 
-    fn seconds(&self) -> f64 {
+    /// Median time of training.
+    pub fn seconds(&self) -> f64 {
         let each: Vec<f64> = self.cells.iter().map(|c| c.score.seconds).collect();
         quantile(&each, 0.5)
     }
 }
 
 /// Rows in the order of the cells.
-fn rows(cells: &[Cell]) -> Vec<Row<'_>> {
+pub fn rows(cells: &[Cell]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = vec![];
     for cell in cells {
         let (system, method) = (cell.score.system.as_str(), cell.score.method.as_str());
@@ -83,8 +112,18 @@ fn rows(cells: &[Cell]) -> Vec<Row<'_>> {
     rows
 }
 
+/// In the order of the table; a system may lack the first ones.
+pub fn methods<'c>(rows: &[Row<'c>]) -> Vec<&'c str> {
+    let all = [Method::all(), Method::with_true_start()].concat();
+    let own = |method: Method| {
+        let name = method.name();
+        rows.iter().map(|r| r.method).find(|m| *m == name)
+    };
+    all.into_iter().filter_map(own).collect()
+}
+
 /// In the order in which they first appear.
-fn distinct<'c>(names: impl Iterator<Item = &'c str>) -> Vec<&'c str> {
+pub fn distinct<'c>(names: impl Iterator<Item = &'c str>) -> Vec<&'c str> {
     let mut all = vec![];
     names.for_each(|n| {
         if !all.contains(&n) {
@@ -95,14 +134,16 @@ fn distinct<'c>(names: impl Iterator<Item = &'c str>) -> Vec<&'c str> {
 }
 
 /// A number for people.
-fn shown(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.1e}"),
-        false => "∞".into(),
+pub fn shown(value: f64) -> String {
+    match value {
+        v if !v.is_finite() => "∞".into(),
+        v if (1.0..100.0).contains(&v) => format!("{v:.1}"),
+        v => format!("{v:.1e}"),
     }
 }
 
-fn time(value: f64) -> String {
+/// A time for people; a dash where it is never.
+pub fn time(value: f64) -> String {
     match value.is_finite() {
         true => format!("{value:.1} s"),
         false => "—".into(),
@@ -130,7 +171,7 @@ pub fn write(cells: &[Cell], folder: &Path) -> Result<String, Failure> {
 /// Methods down, systems across.
 fn summary(rows: &[Row]) -> String {
     let systems = distinct(rows.iter().map(|r| r.system));
-    let methods = distinct(rows.iter().map(|r| r.method));
+    let methods = methods(rows);
     let mut out = format!(
         "| method | {} |\n|---|{}\n",
         systems.join(" | "),
@@ -145,9 +186,8 @@ fn summary(rows: &[Row]) -> String {
                 return String::new();
             };
             let paper = paper::figure(system, method);
-            let paper = paper.map_or(String::new(), |p| format!(" ({p:.1e})"));
-            let lost = row.count(Status::Diverged) + row.count(Status::Failed);
-            let lost = match lost {
+            let paper = paper.map_or(String::new(), |p| format!(" ({})", shown(p)));
+            let lost = match row.lost() {
                 0 => String::new(),
                 lost => format!(", {lost} of {} lost", row.cells.len()),
             };
@@ -160,7 +200,7 @@ fn summary(rows: &[Row]) -> String {
 }
 
 /// ln of the method's error over that of batch, for every system and seed that both have.
-fn ratios(cells: &[Cell], method: &str) -> Vec<f64> {
+pub fn ratios(cells: &[Cell], method: &str) -> Vec<f64> {
     let error = |c: &Cell| c.score.nrmse_mean.unwrap_or(f64::INFINITY).ln();
     let own = cells.iter().filter(|c| c.score.method == method);
     let pairs = own.filter_map(|own| {
@@ -176,12 +216,12 @@ fn ratios(cells: &[Cell], method: &str) -> Vec<f64> {
 }
 
 fn tests(cells: &[Cell], rows: &[Row]) -> String {
-    let methods = distinct(rows.iter().map(|r| r.method));
+    let methods = methods(rows);
     if !methods.contains(&BEST) {
         return String::new();
     }
     let mut out = format!(
-        "## {BEST} against each\n\nWilcoxon's signed-rank test on ln(nRMSE of the method / nRMSE of {BEST}), paired by system and seed; a lost run counts as the worst. Two-sided; exact up to 30 pairs. Seeds of one system are not independent: read p as a measure, not as a proof.\n\n| method | pairs | {BEST} is better in | p |\n|---|---|---|---|\n"
+        "## {BEST} against each\n\n{TEST}\n\n| method | pairs | {BEST} is better in | p |\n|---|---|---|---|\n"
     );
     for method in methods.into_iter().filter(|m| *m != BEST) {
         let ratios = ratios(cells, method);
@@ -196,20 +236,13 @@ fn tests(cells: &[Cell], rows: &[Row]) -> String {
 }
 
 fn details(rows: &[Row]) -> String {
-    let mut out = String::from(
-        "## System by system\n\nQuartiles and worst over the seeds; lost runs (diverged, failed) count as infinitely bad and are never dropped. *Hidden*: mean over the hidden states. *Held out*: experiments from other starts and inputs, from their true start (a controller closes its loop around learned equations; NODE-LSTM and PR-SSM get the input replayed), or a test record from the state that its first samples show. *Time to*: until a free run over the record erred by 1e-2 on the measured channels, one thread; `as-printed` looks at its free run at the end alone. PR-SSM's hidden states are its latent ones in their order; *aligned* is the mean nRMSE of their best affine image.\n",
-    );
+    let mut out = format!("## System by system\n\n{}\n", NOTES.join(" "));
     for system in distinct(rows.iter().map(|r| r.system)) {
         out += &format!(
             "\n### {system}\n\n| method | the paper | median | quartiles | worst | ok | diverged | failed | hidden | held out | time | time to 1e-2 | aligned |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         );
         for row in rows.iter().filter(|r| r.system == system) {
             let paper = paper::figure(system, row.method);
-            let aligned = row.cells.iter().filter_map(|c| {
-                let known: Vec<f64> = c.aligned.values().flatten().copied().collect();
-                (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-            });
-            let aligned: Vec<f64> = aligned.collect();
             let optional = |v: Option<f64>| v.map_or("—".into(), shown);
             out += &format!(
                 "| {} | {} | {} | {}–{} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
@@ -226,10 +259,7 @@ fn details(rows: &[Row]) -> String {
                 optional(row.median(|s| s.heldout_mean)),
                 time(row.seconds()),
                 time(row.time_to(LEVELS[SHOWN])),
-                match aligned.is_empty() {
-                    true => "—".into(),
-                    false => shown(quantile(&aligned, 0.5)),
-                },
+                optional(row.aligned()),
             );
         }
     }

@@ -14,7 +14,7 @@ before(async () => {
 after(() => browser.close());
 
 // Opens a page from disk; whatever it asks for or complains of is kept.
-async function open(file, options = {}) {
+async function open(file, { drawn = "#panels svg .line", ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1360, height: 900 }, ...options });
   const asked = [], said = [];
   page.on("request", (request) => asked.push(request.url()));
@@ -22,7 +22,7 @@ async function open(file, options = {}) {
   page.on("pageerror", (error) => said.push(error.message));
   const url = `file://${path.join(folder, file)}`;
   await page.goto(url);
-  await page.waitForSelector("#panels svg .line");
+  await page.waitForSelector(drawn);
   return { page, url, asked, said };
 }
 
@@ -190,4 +190,28 @@ test("several runs lie over each other", async () => {
   for (const run of [0, 1]) assert.ok(await page.$$eval(`#panels .line.run${run}`, (all) => all.length) >= 4);
   assert.equal(await page.$$eval("#scores .best", (all) => all.length), await page.$$eval("#scores thead th", (all) => all.length - 4));
   await page.close();
+});
+
+test("the page of a grid: tables, figures with axes and texts, light, dark and paper", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    const { page, url, asked, said } = await open("grid/reproduce.html", { colorScheme, drawn: "figure svg" });
+    assert.deepEqual(asked.filter((one) => !one.startsWith("data:")), [url]);
+    assert.deepEqual(said, []);
+    const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
+    assert.deepEqual(ids, ["result", "table", "tests", "harmonic-oscillator", "cost", "notes"]);
+    // here and in the paper
+    assert.deepEqual(await page.$$eval("#table .best", (all) => all.length), 2);
+    for (const caption of await page.$$eval("table", (all) => all.map((table) => table.caption.textContent))) assert.ok(caption.length > 10);
+    for (const svg of await page.$$("figure svg")) {
+      const labels = await svg.$$eval("text.axis", (all) => all.map((text) => text.textContent));
+      assert.equal(labels.length, 2);
+      for (const label of labels) assert.match(label, /\(.+\)/);
+      assert.ok((await svg.getAttribute("aria-label")).length > 10);
+    }
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.screenshot({ path: path.join(folder, `grid-${colorScheme}.png`), fullPage: true });
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(255, 255, 255)");
+    await page.close();
+  }
 });
