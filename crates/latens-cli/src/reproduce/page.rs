@@ -171,10 +171,13 @@ fn summary(rows: &[Row], systems: &[&str]) -> String {
         groups.push((escape(system), 1 + usize::from(in_paper)));
     }
     let names = methods.iter().map(|m| escape(m)).collect();
-    grouped(
-        "Mean nRMSE over states of the free run over the training record, <b>median of the seeds</b>; the best of each column is bold. The paper's own method stands beside <code>as-printed</code>.",
+    let table = grouped(
+        "nRMSE; the best of each column is bold",
         &groups,
         &across(names, head, &columns),
+    );
+    format!(
+        "<p class=\"soft\">Mean nRMSE over states of the free run over the training record, median of the seeds. The paper's own method stands beside <code>as-printed</code>.</p>\n{table}"
     )
 }
 
@@ -201,7 +204,7 @@ fn tests(cells: &[Cell], rows: &[Row]) -> String {
         ]);
     }
     let table = table(&format!("{BEST} against each method"), &lines);
-    format!("<p class=\"hint\">{}</p>\n{table}", prose(TEST))
+    format!("<p class=\"soft\">{}</p>\n{table}", prose(TEST))
 }
 
 /// All that is known of each method on a system.
