@@ -94,6 +94,17 @@ impl Loss for Windows<'_> {
     }
 }
 
+/// How NODE goes down its loss, and SPINODE with it.
+pub(crate) fn descent(settings: &Settings) -> Descent {
+    Descent {
+        epochs: settings.iterations,
+        steps: 1,
+        rate: settings.rate,
+        plateau: Plateau::new(0.5, 10),
+        clip: CLIP,
+    }
+}
+
 /// θ and the first state of each record.
 pub(crate) type Learned = (Vec<f64>, Vec<Vec<f64>>, Descended);
 
@@ -106,14 +117,7 @@ pub(crate) fn learn(
     let mut loss = Windows::new(problem, settings);
     let mut parameters = initial_theta(problem.model, settings.seed);
     parameters.resize(parameters.len() + loss.starts.parameters(), 0.0);
-    let descent = Descent {
-        epochs: settings.iterations,
-        steps: 1,
-        rate: settings.rate,
-        plateau: Plateau::new(0.5, 10),
-        clip: CLIP,
-    };
-    let done = descent.run(&mut loss, parameters, settings.seconds, observer)?;
+    let done = descent(settings).run(&mut loss, parameters, settings.seconds, observer)?;
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
     Ok((theta.to_vec(), loss.first(offsets), done.clone()))
 }

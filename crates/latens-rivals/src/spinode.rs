@@ -33,16 +33,14 @@ use rand_pcg::Pcg64;
 
 use crate::Settings;
 use crate::adam::{Descent, Loss, Plateau};
-use crate::node::{CLIP, Learned, STEPS};
-use crate::windows::{self, Batches, Problem, Starts, Window, axpy};
+use crate::node::{Learned, STEPS, descent};
+use crate::windows::{self, Batches, LOST, Problem, Starts, Window, axpy};
 
 /// Standard deviation of a window's start in units of a state's scale: hidden, and measured.
 const HIDDEN: f64 = 1e-2;
 const MEASURED: f64 = 1e-4;
 /// Added to variances, in units of scale², so that Σ has a factor.
 const JITTER: f64 = 1e-14;
-/// States this many scales from their centre are lost.
-const LOST: f64 = 1e3;
 /// Windows of an iteration at the most, as published.
 const BATCH: usize = 32;
 /// Steps of Adam for g₂.
@@ -514,14 +512,7 @@ pub(crate) fn learn(
     };
     let mut parameters = initial_theta(problem.model, settings.seed);
     parameters.resize(parameters.len() + fitted.starts.parameters(), 0.0);
-    let descent = Descent {
-        epochs: settings.iterations,
-        steps: 1,
-        rate: settings.rate,
-        plateau: Plateau::new(0.5, 10),
-        clip: CLIP,
-    };
-    let done = descent.run(&mut fitted, parameters, settings.seconds, observer)?;
+    let done = descent(settings).run(&mut fitted, parameters, settings.seconds, observer)?;
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
     let diffusion = match done.stopped {
         true => vec![],

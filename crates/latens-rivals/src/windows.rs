@@ -184,7 +184,7 @@ impl Starts {
 }
 
 /// States this many scales from their centre are lost; a roll-out ends there.
-const LOST: f64 = 1e3;
+pub(crate) const LOST: f64 = 1e3;
 
 /// A roll-out and its adjoint; one per thread.
 pub struct Rollout<'a> {
