@@ -9,12 +9,12 @@
 //!   same data. (Of the harmonic oscillator a linear model is the truth.)
 //! - `partial`: all of them on the model file's own measurements, to compare; `node-partial` one.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use latens::linalg::small::solve;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::{Silent, Solver};
+use latens::solve::{Observer, Progress, Solver};
 use latens::{Model, score, systems};
 use latens_rivals::{Outcome, Settings, fit, pr_ssm};
 use rand::{RngExt, SeedableRng};
@@ -71,7 +71,6 @@ fn main() {
     let text = systems::find(&system).expect("a built-in system");
     let settings = |method| {
         let own = Settings {
-            seconds: Some(60.0 * minutes),
             ..Settings::new(method)
         };
         Settings {
@@ -96,11 +95,11 @@ fn main() {
                 if method == Solver::PrSsm {
                     println!("linear model, all states measured: {:.1e}", linear(&record));
                 }
-                report("all states measured", &model, &[record], &settings);
+                report("all states measured", &model, &[record], &settings, minutes);
             }
             if wanted("rm") && method == Solver::Rm {
                 let (model, records, others) = short(text, seed);
-                let outcome = report("short noisy records", &model, &records, &settings);
+                let outcome = report("short noisy records", &model, &records, &settings, minutes);
                 let runs: Vec<Vec<f64>> = others.iter().map(|r| outcome.predict(r, None)).collect();
                 println!(
                     "  on 20 records that it never saw: RMSE {:.2e}",
@@ -110,7 +109,13 @@ fn main() {
             if wanted("partial") || wanted(&format!("{}-partial", method.name())) {
                 let model = Model::from_text(&system, text).expect("it compiles");
                 let record = simulate(&model, &Simulation::default()).expect("it simulates");
-                report("as in the model file", &model, &[record], &settings);
+                report(
+                    "as in the model file",
+                    &model,
+                    &[record],
+                    &settings,
+                    minutes,
+                );
             }
         }
     }
@@ -173,9 +178,25 @@ fn rmse(runs: &[Vec<f64>], records: &[Record]) -> f64 {
     (sum / count).sqrt()
 }
 
-fn report(what: &str, model: &Model, records: &[Record], settings: &Settings) -> Outcome {
+/// Ends training at a moment.
+struct Until(Instant);
+
+impl Observer for Until {
+    fn progress(&mut self, _: &Progress) -> bool {
+        Instant::now() < self.0
+    }
+}
+
+fn report(
+    what: &str,
+    model: &Model,
+    records: &[Record],
+    settings: &Settings,
+    minutes: f64,
+) -> Outcome {
     let started = Instant::now();
-    let outcome = fit(model, records, settings, &mut Silent).expect("it trains");
+    let mut until = Until(started + Duration::from_secs_f64(60.0 * minutes));
+    let outcome = fit(model, records, settings, &mut until).expect("it trains");
     let n = model.states.len();
     let mean = |run: &[f64], record: &Record| -> Vec<f64> {
         let truth = record.truth.as_ref().expect("simulated");

@@ -1,8 +1,6 @@
 //! What all rivals learn with: Adam, learning rates that fall on a plateau, clipped gradients, and
 //! the loop around them that reports, keeps the best and stops in time.
 
-use std::time::{Duration, Instant};
-
 use latens::Error;
 use latens::objective::Cost;
 use latens::solve::{EpochReport, Observer, Progress};
@@ -122,22 +120,18 @@ pub trait Loss {
 pub struct Descended {
     pub parameters: Vec<f64>,
     pub reports: Vec<EpochReport>,
-    /// Whether the observer ended it; a time budget that is used up is not a stop.
+    /// Whether the observer ended it.
     pub stopped: bool,
 }
 
 impl Descent {
-    /// Goes down from `parameters`, and keeps those whose free run is best. `seconds` is the time
-    /// that it may take.
+    /// Goes down from `parameters`, and keeps those whose free run is best.
     pub fn run(
         &self,
         loss: &mut dyn Loss,
         mut parameters: Vec<f64>,
-        seconds: Option<f64>,
         observer: &mut dyn Observer,
     ) -> Result<Descended, Error> {
-        let started = Instant::now();
-        let budget = seconds.map(Duration::from_secs_f64);
         let mut adam = Adam::new(parameters.len(), self.rate);
         let mut plateau = self.plateau.clone();
         let mut gradient = vec![0.0; parameters.len()];
@@ -153,14 +147,13 @@ impl Descent {
             adam.step(&mut parameters, &gradient);
             loss.bound(&mut parameters);
             let epoch = (iteration - 1) / self.steps + 1;
-            let late = budget.is_some_and(|b| started.elapsed() >= b);
             stopped = !observer.progress(&Progress {
                 epoch,
                 epochs: self.epochs,
                 step: (iteration - 1) % self.steps,
                 steps: self.steps,
             });
-            let last = late || stopped || iteration == iterations;
+            let last = stopped || iteration == iterations;
             if iteration % every == 0 || last {
                 let free_run = loss.free_run(&parameters);
                 let mean = sum / count;
@@ -184,7 +177,7 @@ impl Descent {
                 stopped |= !observer.epoch(&report);
                 reports.push(report);
             }
-            if late || stopped {
+            if stopped {
                 break;
             }
         }

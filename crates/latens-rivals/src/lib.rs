@@ -54,8 +54,6 @@ pub struct Settings {
     pub window: usize,
     /// Whether the hidden start of each record is given (its truth) instead of learned.
     pub known_start: bool,
-    /// The time that training may take.
-    pub seconds: Option<f64>,
 }
 
 impl Settings {
@@ -74,7 +72,6 @@ impl Settings {
             rate,
             window,
             known_start: false,
-            seconds: None,
         }
     }
 
@@ -86,9 +83,8 @@ impl Settings {
         if self.iterations == 0 || self.window == 0 {
             return fail("iterations and the length of windows must be at least 1");
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
-        if !positive(self.rate) || self.seconds.is_some_and(|s| !positive(s)) {
-            return fail("the learning rate and the time must be positive and finite");
+        if !(self.rate > 0.0 && self.rate.is_finite()) {
+            return fail("the learning rate must be positive and finite");
         }
         Ok(())
     }

@@ -117,7 +117,7 @@ pub(crate) fn learn(
     let mut loss = Windows::new(problem, settings);
     let mut parameters = initial_theta(problem.model, settings.seed);
     parameters.resize(parameters.len() + loss.starts.parameters(), 0.0);
-    let done = descent(settings).run(&mut loss, parameters, settings.seconds, observer)?;
+    let done = descent(settings).run(&mut loss, parameters, observer)?;
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
     Ok((theta.to_vec(), loss.first(offsets), done.clone()))
 }
@@ -160,12 +160,7 @@ pub(crate) fn offsets(loss: &mut dyn Loss, held: &[f64], count: usize) -> Vec<f6
         plateau: Plateau::new(0.5, 2),
         clip: CLIP,
     };
-    let found = descent.run(
-        &mut loss,
-        vec![0.0; count],
-        None,
-        &mut latens::solve::Silent,
-    );
+    let found = descent.run(&mut loss, vec![0.0; count], &mut latens::solve::Silent);
     found.map_or(vec![0.0; count], |d| d.parameters)
 }
 

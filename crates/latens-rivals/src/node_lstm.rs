@@ -599,7 +599,7 @@ pub(crate) fn learn(
         plateau: Plateau::new(0.5, 10),
         clip: CLIP,
     };
-    let done = descent.run(&mut loss, parameters, settings.seconds, observer)?;
+    let done = descent.run(&mut loss, parameters, observer)?;
     let (own, offsets) = done.parameters.split_at(hybrid.parameters());
     let (own, starts) = (own.to_vec(), loss.first(offsets));
     drop(loss);

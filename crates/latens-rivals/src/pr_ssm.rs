@@ -776,7 +776,7 @@ pub(crate) fn learn(
         plateau: Plateau::new(0.5, 10),
         clip: CLIP,
     };
-    let done = descent.run(&mut bound, parameters, settings.seconds, observer)?;
+    let done = descent.run(&mut bound, parameters, observer)?;
     let learned = Learned {
         model: bound.model,
         parameters: done.parameters.clone(),

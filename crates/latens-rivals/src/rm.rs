@@ -312,7 +312,7 @@ pub(crate) fn learn(
         plateau: Plateau::new(0.5, 5),
         clip: CLIP,
     };
-    let done = descent.run(&mut loss, parameters, settings.seconds, observer)?;
+    let done = descent.run(&mut loss, parameters, observer)?;
     let (theta, weights) = done.parameters.split_at(p);
     let (theta, weights) = (theta.to_vec(), weights.to_vec());
     let records = problem.records.iter();

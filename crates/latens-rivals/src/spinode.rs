@@ -26,7 +26,7 @@
 use latens::Error;
 use latens::linalg::small::cholesky;
 use latens::model::Workspace;
-use latens::solve::{Observer, Silent, initial_theta};
+use latens::solve::{Observer, Progress, initial_theta};
 use latens::step::{Linearised, Scratch};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -424,8 +424,13 @@ impl Fitted<'_> {
             .collect()
     }
 
-    /// g₂ by Adam on its logarithm, a fixed number of steps, in this time at the most.
-    fn diffusion(&mut self, theta: &[f64], offsets: &[f64], seconds: Option<f64>) -> Vec<f64> {
+    /// g₂ by Adam on its logarithm, a fixed number of steps, fewer where the observer ends it.
+    fn diffusion(
+        &mut self,
+        theta: &[f64],
+        offsets: &[f64],
+        observer: &mut dyn Observer,
+    ) -> Vec<f64> {
         let scatter = self.scatter(theta, offsets);
         let nominal = self.problem.nominal;
         let noisy = self.moments.noisy.clone();
@@ -484,9 +489,18 @@ impl Fitted<'_> {
             clip: f64::INFINITY,
         };
         let start = vec![1e-6_f64.ln(); unit.len()];
-        let found = descent.run(&mut spread, start, seconds, &mut Silent);
+        let found = descent.run(&mut spread, start, &mut Patience(observer));
         let found = found.map_or(vec![], |d| d.parameters);
         found.iter().zip(&unit).map(|(l, u)| l.exp() * u).collect()
+    }
+}
+
+/// Whether to go on, and nothing else: g₂ is no part of what the observer is told.
+struct Patience<'a>(&'a mut dyn Observer);
+
+impl Observer for Patience<'_> {
+    fn progress(&mut self, progress: &Progress) -> bool {
+        self.0.progress(progress)
     }
 }
 
@@ -512,12 +526,11 @@ pub(crate) fn learn(
     };
     let mut parameters = initial_theta(problem.model, settings.seed);
     parameters.resize(parameters.len() + fitted.starts.parameters(), 0.0);
-    let done = descent(settings).run(&mut fitted, parameters, settings.seconds, observer)?;
+    let done = descent(settings).run(&mut fitted, parameters, observer)?;
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
     let diffusion = match done.stopped {
         true => vec![],
-        // a tenth of the time more: it is the smaller part
-        false => fitted.diffusion(theta, offsets, settings.seconds.map(|s| 0.1 * s)),
+        false => fitted.diffusion(theta, offsets, observer),
     };
     let learned = (theta.to_vec(), fitted.first(offsets), done.clone());
     Ok((learned, diffusion))

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use latens::estimate::Start;
 use latens::model::Point;
 use latens::record::Record;
@@ -188,16 +189,22 @@ pub fn field(system: &latens::model::System, theta: &[f64], points: &[[f64; 2]])
     points.iter().map(&mut one).collect()
 }
 
-/// Writes down how a method does, and ends it when its time is up.
+/// Writes down how a method does, and ends it when its time is up. Time is that of the processor, spent
+/// by the cell's one thread: what else runs on the machine takes nothing from a cell.
 struct Recorder {
-    started: Instant,
+    started: Duration,
     budget: f64,
     curve: Vec<Look>,
 }
 
 impl Recorder {
+    fn seconds(&self) -> f64 {
+        let now = ThreadTime::now().as_duration();
+        now.saturating_sub(self.started).as_secs_f64()
+    }
+
     fn go_on(&self) -> bool {
-        !interrupt::asked() && self.started.elapsed().as_secs_f64() < self.budget
+        !interrupt::asked() && self.seconds() < self.budget
     }
 }
 
@@ -209,7 +216,7 @@ impl Observer for Recorder {
     fn epoch(&mut self, report: &EpochReport) -> bool {
         let finite = |x: f64| x.is_finite().then_some(x);
         self.curve.push(Look {
-            seconds: self.started.elapsed().as_secs_f64(),
+            seconds: self.seconds(),
             epoch: report.epoch,
             cost: finite(report.cost.total()),
             free_run: finite(report.free_run),
@@ -317,14 +324,14 @@ fn mean<'a>(errors: impl Iterator<Item = &'a Option<f64>>) -> Option<f64> {
 /// Runs a cell on this thread; `None` where somebody stopped it.
 pub fn run(system: &System, method: Method, seed: u64, budget: f64) -> Option<Cell> {
     let mut recorder = Recorder {
-        started: Instant::now(),
+        started: ThreadTime::now().as_duration(),
         budget,
         curve: vec![],
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         learn(system, method, seed, &mut recorder)
     }));
-    let seconds = recorder.started.elapsed().as_secs_f64();
+    let seconds = recorder.seconds();
     if interrupt::asked() {
         return None;
     }
@@ -376,7 +383,6 @@ fn learn(
         let settings = latens_rivals::Settings {
             seed,
             known_start: method.known_start,
-            seconds: Some(recorder.budget),
             ..latens_rivals::Settings::new(method.solver)
         };
         let outcome = latens_rivals::fit(&system.model, records, &settings, recorder)?;

@@ -86,7 +86,7 @@ fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
         ),
     };
     let footing = format!(
-        "Every run has one thread and at most {} of training by the clock, and does not know the hidden start unless its name says so.",
+        "Every run has one thread and at most {} of the processor's time to train, and does not know the hidden start unless its name says so.",
         text::seconds(60.0 * terms.budget)
     );
     let mut out = String::new();
