@@ -52,7 +52,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1..)]
     systems: Vec<String>,
     /// as-printed, alternating, joint, batch, node, node-lstm, spinode, rm, pr-ssm; and
-    /// node-true-start, node-lstm-true-start, spinode-true-start, which are told the hidden start
+    /// node-true-start, node-lstm-true-start, spinode-true-start, which are told the hidden start,
+    /// and node-lstm-stateless, whose memory is the last five states
     /// [default: the first nine]
     #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 1..)]
     methods: Vec<String>,
@@ -145,9 +146,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The methods asked for.
 fn methods(names: &[String]) -> Result<Vec<Method>, Failure> {
     if names.is_empty() {
-        return Ok(Method::all());
+        return Ok(Method::TABLE.to_vec());
     }
-    let known: Vec<Method> = [Method::all(), Method::with_true_start()].concat();
+    let known = Method::all();
     let one = |name: &String| {
         // the paper's own table has an underscore
         let name = name.replace('_', "-");
@@ -319,8 +320,9 @@ fn cells(folder: &Path) -> Result<Vec<Cell>, Failure> {
         let system = systems::SYSTEMS
             .iter()
             .position(|(n, _)| *n == c.score.system);
-        let all = [Method::all(), Method::with_true_start()].concat();
-        let method = all.iter().position(|m| m.name() == c.score.method);
+        let method = Method::all()
+            .iter()
+            .position(|m| m.name() == c.score.method);
         (system, method, c.score.seed)
     };
     cells.sort_by_key(order);

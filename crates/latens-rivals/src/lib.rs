@@ -23,6 +23,8 @@
 //! ```
 
 pub mod adam;
+mod gaussian;
+pub mod lstm;
 pub mod node;
 pub mod node_lstm;
 pub mod pr_ssm;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub window: usize,
     /// Whether the hidden start of each record is given (its truth) instead of learned.
     pub known_start: bool,
+    /// NODE-LSTM's stateless variant: its memory is built anew at each step, of so many states.
+    pub recall: Option<usize>,
 }
 
 impl Settings {
@@ -72,6 +76,7 @@ impl Settings {
             rate,
             window,
             known_start: false,
+            recall: None,
         }
     }
 
@@ -80,8 +85,10 @@ impl Settings {
         if !self.method.is_rival() {
             return fail("this is not one of the rivals: node, node-lstm, spinode, rm, pr-ssm");
         }
-        if self.iterations == 0 || self.window == 0 {
-            return fail("iterations and the length of windows must be at least 1");
+        if self.iterations == 0 || self.window == 0 || self.recall == Some(0) {
+            return fail(
+                "iterations, the length of windows and recalled states must be at least 1",
+            );
         }
         if !(self.rate > 0.0 && self.rate.is_finite()) {
             return fail("the learning rate must be positive and finite");

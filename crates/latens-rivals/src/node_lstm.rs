@@ -1,11 +1,10 @@
 //! NODE-LSTM: the networks of the model are replaced by one stack of LSTM layers on (x_k, u_k) with
-//! a linear head; its memory runs along the roll-out from zero.
+//! a linear head ([`crate::lstm`]); its memory runs along the roll-out from zero. In the stateless variant
+//! ([`Settings::recall`]) the memory is built anew at each step, from zero over the last few of (x, u).
 //!
 //! ```text
 //! ξ = ((x − c)/s, (u − c)/s)                         standardised states and inputs
-//! (i, f, g, o) = W [ξ; h] + b                        each layer on the one below it
-//! c ← σ(f) c + σ(i) tanh(g),   h ← σ(o) tanh(c)
-//! a_k = s_a (V h + v),   x_{k+1} = f_o(x_k, u_k, a_k)
+//! a_k = s_a · stack(ξ_k, memory),   x_{k+1} = f_o(x_k, u_k, a_k)
 //! ```
 //!
 //! Backpropagation through time is cut after [`SEGMENT`] steps: states and memory are carried over a
@@ -19,10 +18,12 @@
 //! - Hidden starts as for NODE: trained with the weights (their gradient comes from the first
 //!   segment alone), or given.
 //! - A roll-out that is lost ends its pass; the next pass begins at the start again.
-//! - The stateless variant of the card, which re-runs the stack on the last five states, is not built.
+//! - Where the stateless variant has not met as many states yet, it takes those that it has met.
 //!
 //! What it leaves behind is no network of the model file: it can be simulated, but not written as
 //! weights of the model.
+
+use std::collections::VecDeque;
 
 use latens::Error;
 use latens::linalg::small::apply_transposed;
@@ -30,193 +31,18 @@ use latens::model::{Model, Workspace};
 use latens::record::Record;
 use latens::solve::Observer;
 use latens::step::{Linearised, Scratch, Stepper};
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use crate::Settings;
 use crate::adam::{Descended, Descent, Loss, Plateau};
-use crate::windows::{Problem, Starts, Window, axpy, channel_error};
+use crate::lstm::{Memory, Moment, Stack};
+use crate::windows::{LOST, Problem, Starts, Window, axpy, channel_error};
 
 /// Steps after which backpropagation is cut.
 pub const SEGMENT: usize = 150;
 /// Longest gradient, as the card has it.
 const CLIP: f64 = 1.0;
-/// States this many scales from their centre are lost.
-const LOST: f64 = 1e3;
-
-/// Shape of the stack; its weights are layer by layer W (4h × (in + h)), b (4h), then V, v.
-#[derive(Debug, Clone)]
-pub struct Stack {
-    pub inputs: usize,
-    pub widths: Vec<usize>,
-    pub outputs: usize,
-}
-
-/// Values of one step that the backward pass needs.
-#[derive(Debug, Clone, Default)]
-struct Moment {
-    /// Input of each layer with the memory before it, its gates behind their nonlinearity, its cell
-    /// before and after, tanh of the latter.
-    layers: Vec<Layer>,
-    /// Output of the last layer.
-    top: Vec<f64>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Layer {
-    input: Vec<f64>,
-    gates: Vec<f64>,
-    before: Vec<f64>,
-    squashed: Vec<f64>,
-}
-
-/// h and c of each layer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Memory {
-    h: Vec<Vec<f64>>,
-    c: Vec<Vec<f64>>,
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-impl Stack {
-    /// Number of weights.
-    pub fn weights(&self) -> usize {
-        let (mut count, mut below) = (0, self.inputs);
-        for &h in &self.widths {
-            count += 4 * h * (below + h + 1);
-            below = h;
-        }
-        count + self.outputs * (below + 1)
-    }
-
-    /// Glorot's uniform weights, biases of the forget gates at one, a small head.
-    pub fn initialise(&self, rng: &mut Pcg64) -> Vec<f64> {
-        let mut weights = Vec::with_capacity(self.weights());
-        let mut below = self.inputs;
-        for &h in &self.widths {
-            let bound = (6.0 / (below + 2 * h) as f64).sqrt();
-            weights.extend((0..4 * h * (below + h)).map(|_| bound * rng.random_range(-1.0..1.0)));
-            weights.extend((0..4 * h).map(|g| f64::from(g / h == 1)));
-            below = h;
-        }
-        let bound = 0.1 * (6.0 / (below + self.outputs) as f64).sqrt();
-        weights.extend((0..self.outputs * below).map(|_| bound * rng.random_range(-1.0..1.0)));
-        weights.resize(self.weights(), 0.0);
-        weights
-    }
-
-    /// Memory at zero.
-    pub fn memory(&self) -> Memory {
-        let zero: Vec<Vec<f64>> = self.widths.iter().map(|h| vec![0.0; *h]).collect();
-        Memory {
-            h: zero.clone(),
-            c: zero,
-        }
-    }
-
-    /// One step: moves the memory, gives the outputs.
-    fn step(
-        &self,
-        weights: &[f64],
-        input: &[f64],
-        memory: &mut Memory,
-        m: &mut Moment,
-    ) -> Vec<f64> {
-        m.layers.resize_with(self.widths.len(), Layer::default);
-        let mut at = 0;
-        let mut below = input.to_vec();
-        for (l, &h) in self.widths.iter().enumerate() {
-            let layer = &mut m.layers[l];
-            layer.input.clear();
-            layer.input.extend(below.iter().chain(&memory.h[l]));
-            let width = layer.input.len();
-            let (w, rest) = weights[at..].split_at(4 * h * width);
-            let bias = &rest[..4 * h];
-            at += 4 * h * (width + 1);
-            layer.gates.clear();
-            let rows = w.chunks_exact(width).zip(bias);
-            let sums = rows.map(|(row, b)| b + latens::linalg::small::dot_long(row, &layer.input));
-            layer.gates.extend(sums);
-            for (g, gate) in layer.gates.iter_mut().enumerate() {
-                *gate = match g / h {
-                    2 => gate.tanh(),
-                    _ => sigmoid(*gate),
-                };
-            }
-            layer.before.clone_from(&memory.c[l]);
-            layer.squashed.clear();
-            for j in 0..h {
-                let gates = &layer.gates;
-                let c = gates[h + j] * layer.before[j] + gates[j] * gates[2 * h + j];
-                memory.c[l][j] = c;
-                layer.squashed.push(c.tanh());
-                memory.h[l][j] = gates[3 * h + j] * layer.squashed[j];
-            }
-            below.clone_from(&memory.h[l]);
-        }
-        m.top.clone_from(&below);
-        let (head, bias) = weights[at..].split_at(self.outputs * below.len());
-        let rows = head.chunks_exact(below.len()).zip(bias);
-        rows.map(|(row, b)| b + latens::linalg::small::dot(row, &below))
-            .collect()
-    }
-
-    /// The adjoint of a step: from that of the outputs and of the memory after it, to the gradient,
-    /// the memory before it, and the input (returned).
-    fn pull_back(
-        &self,
-        weights: &[f64],
-        m: &Moment,
-        by_outputs: &[f64],
-        by_memory: &mut Memory,
-        gradient: &mut [f64],
-    ) -> Vec<f64> {
-        let last = *self.widths.last().unwrap_or(&self.inputs);
-        let mut at = self.weights() - self.outputs * (last + 1);
-        let mut above = vec![0.0; last];
-        for (k, d) in by_outputs.iter().enumerate() {
-            axpy(*d, &weights[at + k * last..at + (k + 1) * last], &mut above);
-            axpy(
-                *d,
-                &m.top,
-                &mut gradient[at + k * last..at + (k + 1) * last],
-            );
-            gradient[at + self.outputs * last + k] += d;
-        }
-        for (l, &h) in self.widths.iter().enumerate().rev() {
-            let layer = &m.layers[l];
-            let width = layer.input.len();
-            at -= 4 * h * (width + 1);
-            let mut by_gates = vec![0.0; 4 * h];
-            for j in 0..h {
-                let d_h = above[j] + by_memory.h[l][j];
-                let (i, f) = (layer.gates[j], layer.gates[h + j]);
-                let (g, o) = (layer.gates[2 * h + j], layer.gates[3 * h + j]);
-                let t = layer.squashed[j];
-                let d_c = by_memory.c[l][j] + d_h * o * (1.0 - t * t);
-                by_gates[j] = d_c * g * i * (1.0 - i);
-                by_gates[h + j] = d_c * layer.before[j] * f * (1.0 - f);
-                by_gates[2 * h + j] = d_c * i * (1.0 - g * g);
-                by_gates[3 * h + j] = d_h * t * o * (1.0 - o);
-                by_memory.c[l][j] = d_c * f;
-            }
-            let mut by_input = vec![0.0; width];
-            for (r, d) in by_gates.iter().enumerate() {
-                let row = at + r * width..at + (r + 1) * width;
-                axpy(*d, &weights[row.clone()], &mut by_input);
-                axpy(*d, &layer.input, &mut gradient[row]);
-                gradient[at + 4 * h * width + r] += d;
-            }
-            by_memory.h[l].copy_from_slice(&by_input[width - h..]);
-            by_input.truncate(width - h);
-            above = by_input;
-        }
-        above
-    }
-}
 
 /// The system with its networks as signals, and the stack that makes them.
 #[derive(Debug, Clone)]
@@ -230,6 +56,16 @@ pub struct Hybrid {
     /// Scale of each signal.
     output: Vec<f64>,
     states: usize,
+    /// States that the memory is built of, anew at each step; all of them, on the way, where not given.
+    recall: Option<usize>,
+}
+
+/// What the stack knows of the roll-out so far.
+#[derive(Debug, Clone)]
+struct Past {
+    memory: Memory,
+    /// The last inputs, where the memory is built anew.
+    inputs: VecDeque<Vec<f64>>,
 }
 
 impl Hybrid {
@@ -237,7 +73,7 @@ impl Hybrid {
     ///
     /// # Errors
     /// [`Error::Setting`] where the model has no network.
-    pub fn new(problem: &Problem) -> Result<Self, Error> {
+    pub fn new(problem: &Problem, recall: Option<usize>) -> Result<Self, Error> {
         let model = problem.model;
         let (extended, signals) = model.signals().ok_or_else(|| {
             Error::Setting("node-lstm replaces networks, and this model calls none".into())
@@ -275,7 +111,68 @@ impl Hybrid {
             model: extended,
             center,
             scale,
+            recall,
         })
+    }
+
+    fn past(&self) -> Past {
+        Past {
+            memory: self.stack.memory(),
+            inputs: VecDeque::new(),
+        }
+    }
+
+    /// What the stack puts out, into the signals behind the states; `moments` are the steps it takes.
+    fn signals(
+        &self,
+        weights: &[f64],
+        input: Vec<f64>,
+        past: &mut Past,
+        moments: &mut Vec<Moment>,
+        state: &mut [f64],
+    ) {
+        if let Some(count) = self.recall {
+            past.memory = self.stack.memory();
+            past.inputs.truncate(count - 1);
+        } else {
+            past.inputs.clear();
+        }
+        past.inputs.push_front(input);
+        moments.resize_with(past.inputs.len(), Moment::default);
+        let mut outputs = vec![];
+        for (input, moment) in past.inputs.iter().rev().zip(moments) {
+            outputs = self.stack.step(weights, input, &mut past.memory, moment);
+        }
+        let signals = state[self.states..].iter_mut();
+        for (signal, (output, scale)) in signals.zip(outputs.iter().zip(&self.output)) {
+            *signal = scale * output;
+        }
+    }
+
+    /// The adjoint of [`Hybrid::signals`]: adjoints of the inputs, the latest first.
+    fn pull_back(
+        &self,
+        weights: &[f64],
+        moments: &[Moment],
+        by_signals: &[f64],
+        by_memory: &mut Memory,
+        gradient: &mut [f64],
+    ) -> Vec<Vec<f64>> {
+        if self.recall.is_some() {
+            *by_memory = self.stack.memory();
+        }
+        let scaled = by_signals.iter().zip(&self.output).map(|(a, s)| a * s);
+        let mut by_outputs: Vec<f64> = scaled.collect();
+        let mut by_inputs = Vec::with_capacity(moments.len());
+        for moment in moments.iter().rev() {
+            by_inputs.push(
+                self.stack
+                    .pull_back(weights, moment, &by_outputs, by_memory, gradient),
+            );
+            // what the stack puts out on the way nobody reads
+            by_outputs.fill(0.0);
+        }
+        by_inputs
     }
 
     /// Parameters: unknown constants, then the stack's weights.
@@ -303,17 +200,14 @@ impl Hybrid {
         let theta = self.theta(constants);
         let (n, all) = (self.states, self.model.system.states());
         let mut run = vec![f64::NAN; record.len() * n];
-        let (mut memory, mut moment) = (self.stack.memory(), Moment::default());
+        let (mut past, mut moments) = (self.past(), vec![]);
         let (mut state, mut next) = (vec![0.0; all], vec![0.0; all]);
         state[..n].copy_from_slice(start);
         run[..n].copy_from_slice(start);
         let mut scratch = stepper.scratch();
         for k in 1..record.len() {
             let input = self.input(record, k - 1, &state);
-            let outputs = self.stack.step(weights, &input, &mut memory, &mut moment);
-            for (s, (o, scale)) in state[n..].iter_mut().zip(outputs.iter().zip(&self.output)) {
-                *s = scale * o;
-            }
+            self.signals(weights, input, &mut past, &mut moments, &mut state);
             let at = record.point(k - 1, &state, &theta);
             stepper.advance(&mut scratch, at, stepper.span(record.gap(k - 1)), &mut next);
             std::mem::swap(&mut state, &mut next);
@@ -369,8 +263,8 @@ pub struct Segments<'a> {
     /// Record and sample where the next segment begins; states and memory there.
     at: (usize, usize),
     state: Vec<f64>,
-    memory: Memory,
-    moments: Vec<Moment>,
+    past: Past,
+    moments: Vec<Vec<Moment>>,
     states: Vec<f64>,
 }
 
@@ -392,7 +286,7 @@ impl<'a> Segments<'a> {
             length,
             at: (0, 0),
             state: vec![],
-            memory: hybrid.stack.memory(),
+            past: hybrid.past(),
             moments: vec![],
             states: vec![],
             hybrid,
@@ -412,28 +306,22 @@ impl<'a> Segments<'a> {
         let unknowns = hybrid.model.system.unknowns();
         let (constants, weights) = own.split_at(unknowns);
         let theta = hybrid.theta(constants);
-        let (n, all) = (hybrid.states, hybrid.model.system.states());
+        let all = hybrid.model.system.states();
         let (r, from) = self.at;
         let record = &self.problem.records[r];
         if from == 0 {
             self.state = self.starts.state(r, offsets);
             self.state.resize(all, 0.0);
-            self.memory = hybrid.stack.memory();
+            self.past = hybrid.past();
         }
         let to = (from + self.length).min(record.len() - 1);
-        self.moments.resize_with(to - from, Moment::default);
+        self.moments.resize_with(to - from, Vec::new);
         self.states.clear();
         let (mut done, mut lost) = (0, false);
         for k in from..to {
             let input = hybrid.input(record, k, &self.state);
-            let moment = &mut self.moments[k - from];
-            let outputs = hybrid.stack.step(weights, &input, &mut self.memory, moment);
-            for (s, (o, scale)) in self.state[n..]
-                .iter_mut()
-                .zip(outputs.iter().zip(&hybrid.output))
-            {
-                *s = scale * o;
-            }
+            let moments = &mut self.moments[k - from];
+            hybrid.signals(weights, input, &mut self.past, moments, &mut self.state);
             self.states.extend_from_slice(&self.state);
             let at = record.point(k, &self.states[(k - from) * all..], &theta);
             let span = self.stepper.span(record.gap(k));
@@ -488,10 +376,13 @@ impl<'a> Segments<'a> {
         let (mut h, mut h_x) = (vec![0.0; channels], vec![0.0; channels * n]);
         let mut adjoint = vec![0.0; all];
         let mut by_memory = hybrid.stack.memory();
+        // what the stack, where it recalls, says of states before the one it stands at
+        let mut recalled = vec![0.0; (done + 1) * n];
         let mut loss = 0.0;
         // the first sample of a record is the start's own; others belong to the segment before
         for j in (0..=done).rev() {
             let k = from + j;
+            axpy(1.0, &recalled[j * n..(j + 1) * n], &mut adjoint[..n]);
             if j > 0 || from == 0 {
                 let state = &self.states[j * all..j * all + n];
                 let at = record.point(k, state, &[]);
@@ -529,15 +420,14 @@ impl<'a> Segments<'a> {
             adjoint[n..].fill(0.0);
             let mut earlier = vec![0.0; all];
             apply_transposed(&self.step.f_x, &adjoint, &mut earlier);
-            let outputs = earlier[n..].iter().zip(&hybrid.output).map(|(a, s)| a * s);
-            let outputs: Vec<f64> = outputs.collect();
-            let moment = &self.moments[j - 1];
-            let by_input =
-                hybrid
-                    .stack
-                    .pull_back(weights, moment, &outputs, &mut by_memory, by_weights);
-            for (i, d) in by_input[..n].iter().enumerate() {
-                earlier[i] += d / hybrid.scale[i];
+            let moments = &self.moments[j - 1];
+            let by_inputs =
+                hybrid.pull_back(weights, moments, &earlier[n..], &mut by_memory, by_weights);
+            // gradients do not pass the cut
+            for (by_input, at) in by_inputs.iter().zip((0..j).rev()) {
+                for (i, d) in by_input[..n].iter().enumerate() {
+                    recalled[at * n + i] += d / hybrid.scale[i];
+                }
             }
             adjoint = earlier;
         }
@@ -582,7 +472,7 @@ pub(crate) fn learn(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Learned, Error> {
-    let hybrid = Hybrid::new(&problem)?;
+    let hybrid = Hybrid::new(&problem, settings.recall)?;
     let mut loss = Segments::new(problem, &hybrid, settings.known_start, settings.window);
     let mut rng = Pcg64::seed_from_u64(settings.seed);
     let mut parameters = vec![0.0; hybrid.model.system.unknowns()];

@@ -3,8 +3,7 @@
 //!
 //! ```text
 //! x_{t+1,d} = x_{t,d} + GP_d(x_t, u_t) + noise,   y_t = x_t[:d_y] + noise
-//! k = σ² exp(−½ Σ_j (ξ_j − ζ_j)²/ℓ_j²),  A = K⁻¹ k(ξ),  q(z_d) = N(m, diag s)
-//! mean = x_d + Aᵀm,   var = σ² − kᵀA + Σ A² s + σ_x²,   sample = mean + ε √var
+//! sample = x_d + mean + ε √var                       of GP_d at (x_t, u_t), by inducing points
 //! bound = Σ log N(y_t; x_t[:d_y], σ_y²) − Σ_d KL(q(z_d) ‖ N(0, K))
 //! ```
 //!
@@ -28,9 +27,11 @@
 //! hidden states in their order, in units of their scales, because a comparison must have some
 //! order. [`align`] gives the best affine image of the latent states beside it.
 
+use std::ops::Range;
+
 use latens::Error;
 use latens::fit::nominal::center_and_scale;
-use latens::linalg::small::{cholesky, dot, solve};
+use latens::linalg::small::{dot, solve};
 use latens::model::Model;
 use latens::record::Record;
 use latens::score;
@@ -41,6 +42,7 @@ use rand_pcg::Pcg64;
 
 use crate::Settings;
 use crate::adam::{Descended, Descent, Loss, Plateau};
+use crate::gaussian::{Adjoint, Process, Shape};
 use crate::windows::{Problem, axpy};
 
 /// Samples of each sub-trajectory.
@@ -52,7 +54,6 @@ const SEEN: usize = 16;
 const FILTERS: usize = 5;
 const WIDTH: usize = 3;
 const POOLED: usize = (SEEN - WIDTH).div_ceil(2);
-const JITTER: f64 = 1e-8;
 const CLIP: f64 = 1e3;
 /// Steps of the model in a time constant of the record; steps of a record at the least.
 const PER_CONSTANT: f64 = 50.0;
@@ -69,14 +70,12 @@ pub struct Size {
 
 /// Shape of the model; its parameters are one vector.
 ///
-/// For each latent state: ζ (P × D), m (P), ln s (P), ln ℓ (D), ln σ², ln σ_x². Then ln σ_y² of each
-/// channel, and the recognition network.
+/// A process for each latent state, then ln σ_y² of each channel, and the recognition network.
 #[derive(Debug, Clone)]
 pub struct PrSsm {
     latent: usize,
     channels: usize,
     inputs: usize,
-    inducing: usize,
     /// Samples in a step.
     pub stride: usize,
     /// Standardisation: channels, inputs.
@@ -90,31 +89,6 @@ struct Series {
     y: Vec<f64>,
     u: Vec<f64>,
     len: usize,
-}
-
-/// What one state's process needs, computed once an iteration.
-struct Process<'p> {
-    zeta: &'p [f64],
-    m: &'p [f64],
-    s: Vec<f64>,
-    /// 1/ℓ².
-    inverse: Vec<f64>,
-    variance: f64,
-    noise: f64,
-    /// K⁻¹.
-    k_inverse: Vec<f64>,
-    /// ln |K|.
-    log_det: f64,
-}
-
-/// Places of one process in the parameters.
-struct Places {
-    zeta: usize,
-    m: usize,
-    s: usize,
-    length: usize,
-    variance: usize,
-    noise: usize,
 }
 
 impl PrSsm {
@@ -137,44 +111,34 @@ impl PrSsm {
             latent: model.states.len().max(c),
             channels: c,
             inputs: i,
-            inducing: INDUCING,
             stride,
             y: (0..c).map(|j| of(c, |r| &r.outputs, j)).collect(),
             u: (0..i).map(|j| of(i, |r| &r.inputs, j)).collect(),
         }
     }
 
-    /// Width of (x, u).
-    fn width(&self) -> usize {
-        self.latent + self.inputs
-    }
-
-    fn of_process(&self) -> usize {
-        self.inducing * (self.width() + 2) + self.width() + 2
-    }
-
-    /// Where a process stands in the parameters; ln ℓ, ln σ² and ln σ_x² are its last.
-    pub fn process_range(&self, d: usize) -> std::ops::Range<usize> {
-        d * self.of_process()..(d + 1) * self.of_process()
-    }
-
-    fn places(&self, d: usize) -> Places {
-        let (p, w) = (self.inducing, self.width());
-        let zeta = d * self.of_process();
-        let m = zeta + p * w;
-        Places {
-            zeta,
-            m,
-            s: m + p,
-            length: m + 2 * p,
-            variance: m + 2 * p + w,
-            noise: m + 2 * p + w + 1,
+    /// Of a process of (x, u).
+    fn shape(&self) -> Shape {
+        Shape {
+            inducing: INDUCING,
+            width: self.latent + self.inputs,
         }
+    }
+
+    /// Where a process stands in the parameters.
+    pub fn process_range(&self, d: usize) -> Range<usize> {
+        let size = self.shape().parameters();
+        d * size..(d + 1) * size
+    }
+
+    fn processes<'p>(&self, parameters: &'p [f64]) -> Vec<Process<'p>> {
+        let one = |d| Process::new(self.shape(), &parameters[self.process_range(d)]);
+        (0..self.latent).map(one).collect()
     }
 
     /// Where ln σ_y² begins, and where the recognition network does.
     fn tail(&self) -> (usize, usize) {
-        let noise = self.latent * self.of_process();
+        let noise = self.process_range(self.latent).start;
         (noise, noise + self.channels)
     }
 
@@ -189,13 +153,14 @@ impl PrSsm {
     pub fn initialise(&self, rng: &mut Pcg64) -> Vec<f64> {
         let mut parameters = vec![0.0; self.parameters()];
         for d in 0..self.latent {
-            let at = self.places(d);
-            parameters[at.zeta..at.m].fill_with(|| rng.random_range(-2.0..2.0));
-            parameters[at.m..at.s].fill_with(|| 0.05 * rng.random_range(-1.0..1.0));
-            parameters[at.s..at.length].fill(0.01_f64.powi(2).ln());
-            parameters[at.length..at.variance].fill(2.0_f64.ln());
-            parameters[at.variance] = 0.5_f64.powi(2).ln();
-            parameters[at.noise] = 0.002_f64.powi(2).ln();
+            let own = &mut parameters[self.process_range(d)];
+            let at = self.shape().places();
+            own[at.zeta].fill_with(|| rng.random_range(-2.0..2.0));
+            own[at.m].fill_with(|| 0.05 * rng.random_range(-1.0..1.0));
+            own[at.s].fill(0.01_f64.powi(2).ln());
+            own[at.length].fill(2.0_f64.ln());
+            own[at.variance] = 0.5_f64.powi(2).ln();
+            own[at.noise] = 0.002_f64.powi(2).ln();
         }
         let (_, net) = self.tail();
         let seen = self.channels + self.inputs;
@@ -230,46 +195,6 @@ impl PrSsm {
                 .flat_map(|&k| scaled(record.input(k), &self.u))
                 .collect(),
             len: kept.len(),
-        }
-    }
-
-    fn process<'p>(&self, parameters: &'p [f64], d: usize) -> Process<'p> {
-        let (p, w, at) = (self.inducing, self.width(), self.places(d));
-        let zeta = &parameters[at.zeta..at.m];
-        let inverse: Vec<f64> = parameters[at.length..at.variance]
-            .iter()
-            .map(|l| (-2.0 * l).exp())
-            .collect();
-        let variance = parameters[at.variance].exp();
-        let mut k = vec![0.0; p * p];
-        for i in 0..p {
-            for j in 0..p {
-                let (a, b) = (&zeta[i * w..(i + 1) * w], &zeta[j * w..(j + 1) * w]);
-                k[i * p + j] = kernel(a, b, &inverse, variance);
-            }
-            k[i * p + i] += JITTER;
-        }
-        let mut factor = k.clone();
-        let log_det = match cholesky(&mut factor, p) {
-            Ok(()) => 2.0 * (0..p).map(|i| factor[i * p + i].ln()).sum::<f64>(),
-            Err(_) => f64::NAN,
-        };
-        let mut k_inverse = latens::linalg::small::identity(p);
-        if solve(&mut k, &mut k_inverse, p).is_err() {
-            k_inverse.fill(f64::NAN);
-        }
-        Process {
-            zeta,
-            m: &parameters[at.m..at.s],
-            s: parameters[at.s..at.length]
-                .iter()
-                .map(|s| s.exp())
-                .collect(),
-            inverse,
-            variance,
-            noise: parameters[at.noise].exp(),
-            k_inverse,
-            log_det,
         }
     }
 
@@ -361,23 +286,20 @@ impl PrSsm {
 
     /// The run of the means from the recognised start, or from `start` (latent), as latent states.
     fn run(&self, parameters: &[f64], series: &Series, start: Option<&[f64]>) -> Vec<f64> {
-        let processes: Vec<Process> = (0..self.latent)
-            .map(|d| self.process(parameters, d))
-            .collect();
+        let processes = self.processes(parameters);
         let n = self.latent;
         let mut run = vec![f64::NAN; series.len * n];
         let recognised = self.recognise(parameters, series, 0).0;
         run[..n].copy_from_slice(start.unwrap_or(&recognised[..n]));
-        let (mut k, mut a) = (vec![0.0; self.inducing], vec![0.0; self.inducing]);
-        let mut point = vec![0.0; self.width()];
+        let (mut k, mut a) = (vec![0.0; INDUCING], vec![0.0; INDUCING]);
+        let mut point = vec![0.0; self.shape().width];
         for t in 1..series.len {
             let (done, next) = run.split_at_mut(t * n);
             let state = &done[(t - 1) * n..];
             point[..n].copy_from_slice(state);
             point[n..].copy_from_slice(&series.u[(t - 1) * self.inputs..t * self.inputs]);
             for (d, process) in processes.iter().enumerate() {
-                process.weights(&point, &mut k, &mut a);
-                next[d] = state[d] + dot(&a, process.m);
+                next[d] = state[d] + process.at(&point, &mut k, &mut a).0;
             }
             if next[..n].iter().any(|x| !x.is_finite()) {
                 next[..n].fill(f64::NAN);
@@ -441,27 +363,6 @@ impl PrSsm {
     }
 }
 
-/// σ² exp(−½ Σ (a − b)²/ℓ²).
-fn kernel(a: &[f64], b: &[f64], inverse: &[f64], variance: f64) -> f64 {
-    let pairs = a.iter().zip(b).zip(inverse);
-    let square: f64 = pairs.map(|((a, b), i)| (a - b) * (a - b) * i).sum();
-    variance * (-0.5 * square).exp()
-}
-
-impl Process<'_> {
-    /// k(ξ) and A = K⁻¹ k.
-    fn weights(&self, point: &[f64], k: &mut [f64], a: &mut [f64]) {
-        for (k, zeta) in k.iter_mut().zip(self.zeta.chunks_exact(point.len())) {
-            *k = kernel(point, zeta, &self.inverse, self.variance);
-        }
-        a.fill(0.0);
-        // K⁻¹ is symmetric: its rows serve as columns
-        for (row, k) in self.k_inverse.chunks_exact(k.len()).zip(k.iter()) {
-            axpy(*k, row, a);
-        }
-    }
-}
-
 /// The negative bound of some sub-trajectories.
 pub struct Bound<'a> {
     problem: Problem<'a>,
@@ -470,13 +371,6 @@ pub struct Bound<'a> {
     sizes: Vec<(f64, f64)>,
     size: Size,
     rng: Pcg64,
-}
-
-/// Gradients by what a process computes once.
-struct Adjoint {
-    k_inverse: Vec<f64>,
-    variance: f64,
-    inverse: Vec<f64>,
 }
 
 impl<'a> Bound<'a> {
@@ -527,7 +421,7 @@ impl<'a> Bound<'a> {
             ..
         } = self;
         let (series, steps) = (&series[r], size.steps);
-        let (n, p, w) = (model.latent, model.inducing, model.width());
+        let (n, p, w) = (model.latent, INDUCING, model.shape().width);
         let (start, pooled) = model.recognise(parameters, series, from);
         let mut noise = || -> f64 { StandardNormal.sample(rng) };
         let first: Vec<f64> = (0..n).map(|_| noise()).collect();
@@ -544,20 +438,16 @@ impl<'a> Bound<'a> {
             for (d, process) in processes.iter().enumerate() {
                 let at = (t * n + d) * p..(t * n + d + 1) * p;
                 let (k, a) = (&mut ks[at.clone()], &mut weights[at]);
-                process.weights(point, k, a);
-                let spread: f64 = a.iter().zip(&process.s).map(|(a, s)| a * a * s).sum();
-                // rounding may take the explained part beyond the whole
-                let var = (process.variance - dot(k, a)).max(0.0) + spread + process.noise;
+                let (mean, var) = process.at(point, k, a);
                 let (root, draw) = (var.sqrt(), noise());
                 (roots[t * n + d], draws[t * n + d]) = (root, draw);
-                next[d] = point[d] + dot(a, process.m) + draw * root;
+                next[d] = point[d] + mean + draw * root;
             }
         }
         // backward
         let (noise_at, _) = model.tail();
         let mut loss = 0.0;
         let (mut adjoint, mut earlier) = (vec![0.0; w], vec![0.0; w]);
-        let (mut by_a, mut by_k) = (vec![0.0; p], vec![0.0; p]);
         for t in (0..=steps).rev() {
             for c in 0..model.channels {
                 let y = series.y[(from + t) * model.channels + c];
@@ -579,39 +469,10 @@ impl<'a> Bound<'a> {
             for (d, process) in processes.iter().enumerate() {
                 let i = (t - 1) * n + d;
                 let (k, a) = (&ks[i * p..(i + 1) * p], &weights[i * p..(i + 1) * p]);
-                let by_mean = adjoint[d];
-                let by_var = adjoint[d] * draws[i] / (2.0 * roots[i]);
-                let at = model.places(d);
-                earlier[d] += by_mean;
-                let explained = process.variance - dot(k, a) > 0.0;
-                let open = if explained { 1.0 } else { 0.0 };
-                for j in 0..p {
-                    by_a[j] =
-                        by_mean * process.m[j] + by_var * (2.0 * a[j] * process.s[j] - open * k[j]);
-                    gradient[at.m + j] += by_mean * a[j];
-                    gradient[at.s + j] += by_var * a[j] * a[j] * process.s[j];
-                }
-                gradient[at.noise] += by_var * process.noise;
-                let own = &mut adjoints[d];
-                own.variance += open * by_var;
-                by_k.fill(0.0);
-                for (row, b) in process.k_inverse.chunks_exact(p).zip(&by_a) {
-                    axpy(*b, row, &mut by_k);
-                }
-                for (row, b) in own.k_inverse.chunks_exact_mut(p).zip(&by_a) {
-                    axpy(*b, k, row);
-                }
-                for j in 0..p {
-                    let d_k = (by_k[j] - open * by_var * a[j]) * k[j];
-                    own.variance += d_k / process.variance;
-                    for l in 0..w {
-                        let off = point[l] - process.zeta[j * w + l];
-                        let slope = d_k * off * process.inverse[l];
-                        earlier[l] -= slope;
-                        gradient[at.zeta + j * w + l] += slope;
-                        own.inverse[l] -= 0.5 * d_k * off * off;
-                    }
-                }
+                let by = (adjoint[d], adjoint[d] * draws[i] / (2.0 * roots[i]));
+                earlier[d] += by.0;
+                let own = &mut gradient[model.process_range(d)];
+                process.pull_back(point, (k, a), by, &mut adjoints[d], own, &mut earlier);
             }
             earlier[n..].fill(0.0);
             std::mem::swap(&mut adjoint, &mut earlier);
@@ -637,17 +498,8 @@ impl Loss for Bound<'_> {
     fn gradient(&mut self, parameters: &[f64], gradient: &mut [f64]) -> f64 {
         gradient.fill(0.0);
         let model = self.model.clone();
-        let processes: Vec<Process> = (0..model.latent)
-            .map(|d| model.process(parameters, d))
-            .collect();
-        let (p, w) = (model.inducing, model.width());
-        let mut adjoints: Vec<Adjoint> = (0..model.latent)
-            .map(|_| Adjoint {
-                k_inverse: vec![0.0; p * p],
-                variance: 0.0,
-                inverse: vec![0.0; w],
-            })
-            .collect();
+        let processes = model.processes(parameters);
+        let mut adjoints: Vec<Adjoint> = processes.iter().map(Process::adjoint).collect();
         let total: usize = self.series.iter().map(|s| s.len).sum();
         let Size {
             pieces,
@@ -667,8 +519,9 @@ impl Loss for Bound<'_> {
             }
         }
         for (d, (process, own)) in processes.iter().zip(&mut adjoints).enumerate() {
-            loss += process.divergence(&model, d, own, gradient);
-            process.spread(&model, d, own, gradient);
+            let gradient = &mut gradient[model.process_range(d)];
+            loss += process.divergence(own, gradient);
+            process.spread(own, gradient);
         }
         loss
     }
@@ -682,59 +535,6 @@ impl Loss for Bound<'_> {
         let runs: Vec<Vec<f64>> = runs.collect();
         let blank = vec![0.0; model.system.parameters()];
         crate::windows::channel_error(&self.problem, &blank, &runs)
-    }
-}
-
-impl Process<'_> {
-    /// KL(q ‖ N(0, K)) = ½ (tr K⁻¹S + mᵀK⁻¹m − P + ln|K| − Σ ln s), and its gradient.
-    fn divergence(&self, model: &PrSsm, d: usize, own: &mut Adjoint, gradient: &mut [f64]) -> f64 {
-        let (p, at) = (model.inducing, model.places(d));
-        let mut value = -(p as f64) + self.log_det;
-        for i in 0..p {
-            let row = &self.k_inverse[i * p..(i + 1) * p];
-            let along = dot(row, self.m);
-            value += row[i] * self.s[i] + self.m[i] * along - self.s[i].ln();
-            gradient[at.m + i] += along;
-            gradient[at.s + i] += 0.5 * (row[i] * self.s[i] - 1.0);
-            for j in 0..p {
-                own.k_inverse[i * p + j] += 0.5 * self.m[i] * self.m[j];
-            }
-            own.k_inverse[i * p + i] += 0.5 * self.s[i];
-        }
-        0.5 * value
-    }
-
-    /// From gradients by K⁻¹ (and ½ ln|K|) to those by ζ, ℓ and σ²: K̄ = −K⁻¹ B K⁻¹ + ½ K⁻¹.
-    fn spread(&self, model: &PrSsm, d: usize, own: &Adjoint, gradient: &mut [f64]) {
-        let (p, w, at) = (model.inducing, model.width(), model.places(d));
-        let mut product = vec![0.0; p * p];
-        let mut by_k = vec![0.0; p * p];
-        latens::linalg::small::multiply(&self.k_inverse, &own.k_inverse, &mut product, p, p);
-        latens::linalg::small::multiply(&product, &self.k_inverse, &mut by_k, p, p);
-        let mut by_variance = own.variance;
-        let mut by_inverse = own.inverse.clone();
-        for i in 0..p {
-            for j in 0..p {
-                let b = 0.5 * self.k_inverse[i * p + j] - by_k[i * p + j];
-                let (x, y) = (
-                    &self.zeta[i * w..(i + 1) * w],
-                    &self.zeta[j * w..(j + 1) * w],
-                );
-                let d_k = b * kernel(x, y, &self.inverse, self.variance);
-                by_variance += d_k / self.variance;
-                for l in 0..w {
-                    let off = x[l] - y[l];
-                    let slope = d_k * off * self.inverse[l];
-                    gradient[at.zeta + i * w + l] -= slope;
-                    gradient[at.zeta + j * w + l] += slope;
-                    by_inverse[l] -= 0.5 * d_k * off * off;
-                }
-            }
-        }
-        gradient[at.variance] += by_variance * self.variance;
-        for l in 0..w {
-            gradient[at.length + l] -= 2.0 * by_inverse[l] * self.inverse[l];
-        }
     }
 }
 

@@ -13,8 +13,9 @@ use latens::solve::{self, EpochReport, Observer, Progress, Silent, Solver, initi
 use latens::step::Stepper;
 use latens::{Model, systems};
 use latens_rivals::adam::Loss;
+use latens_rivals::lstm::Stack;
 use latens_rivals::node::Windows;
-use latens_rivals::node_lstm::{Hybrid, Segments, Stack};
+use latens_rivals::node_lstm::{Hybrid, Segments};
 use latens_rivals::pr_ssm::{Bound, Size};
 use latens_rivals::rm::Recognised;
 use latens_rivals::spinode::Moments;
@@ -389,10 +390,20 @@ fn lstm<D: Number>(
 /// the hidden start; two calls of the network have two outputs.
 #[test]
 fn node_lstm_has_the_gradient_of_dual_numbers() {
+    node_lstm_against_dual_numbers(None);
+}
+
+/// The stateless variant, which looks back at three states.
+#[test]
+fn node_lstm_without_memory_has_the_gradient_of_dual_numbers() {
+    node_lstm_against_dual_numbers(Some(3));
+}
+
+fn node_lstm_against_dual_numbers(recall: Option<usize>) {
     let text = CHAIN.replace("\"4 tanh\", \"3 silu\"", "\"3 tanh\", \"2 tanh\"");
     let case = Case::new(&text, 12);
     case.with(|problem| {
-        let hybrid = Hybrid::new(&problem).unwrap();
+        let hybrid = Hybrid::new(&problem, recall).unwrap();
         assert_eq!((hybrid.stack.outputs, hybrid.stack.inputs), (2, 4));
         let mut loss = Segments::new(problem, &hybrid, false, 12);
         let point = random(hybrid.parameters() + loss.starts.parameters(), 0.5, 3);
@@ -411,6 +422,8 @@ fn node_lstm_has_the_gradient_of_dual_numbers() {
             let zero = |h: &usize| vec![Dual64::from(0.0); *h];
             let mut h: Vec<Vec<Dual64>> = hybrid.stack.widths.iter().map(zero).collect();
             let mut cells = h.clone();
+            let blank = h.clone();
+            let mut met: Vec<Vec<Dual64>> = vec![];
             let mut x = [
                 Dual64::from(record.output(0)[0]),
                 offsets[0] * scale[1] + center[1],
@@ -429,7 +442,15 @@ fn node_lstm_has_the_gradient_of_dual_numbers() {
                 input.push(Dual64::from(
                     (u - (low + high) / 2.0) / ((high - low) / 2.0),
                 ));
-                let a = lstm(&hybrid.stack, &own[1..], &input, &mut h, &mut cells);
+                met.push(input);
+                let last = recall.map_or(k, |count| met.len().saturating_sub(count));
+                if recall.is_some() {
+                    (h, cells) = (blank.clone(), blank.clone());
+                }
+                let mut a = vec![];
+                for input in &met[last..] {
+                    a = lstm(&hybrid.stack, &own[1..], input, &mut h, &mut cells);
+                }
                 let slope = [
                     x[1] - x[0] * 0.1,
                     c * a[0] * output + u,

@@ -16,49 +16,70 @@ use serde::{Deserialize, Serialize};
 
 use crate::interrupt;
 
-/// A method of the table: a solver, and whether a rival is told the hidden start.
+/// A method of the table: a solver, as it is or otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Method {
     pub solver: Solver,
-    pub known_start: bool,
+    pub variant: Variant,
 }
 
-/// What a method with a known start is called behind its name.
-const TRUE_START: &str = "-true-start";
+/// How a rival departs from its own recipe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Variant {
+    Own,
+    /// It is told the hidden start.
+    TrueStart,
+    /// NODE-LSTM recalls the last few states only.
+    Stateless,
+}
+
+/// States that the stateless NODE-LSTM recalls.
+const RECALLED: usize = 5;
 
 impl Method {
     /// The nine of the table.
+    pub const TABLE: [Self; 9] = [
+        Self::own(Solver::AsPrinted),
+        Self::own(Solver::Alternating),
+        Self::own(Solver::Joint),
+        Self::own(Solver::Batch),
+        Self::own(Solver::Node),
+        Self::own(Solver::NodeLstm),
+        Self::own(Solver::Spinode),
+        Self::own(Solver::Rm),
+        Self::own(Solver::PrSsm),
+    ];
+
+    /// Rivals otherwise: those that can be told the hidden start, and one without memory.
+    const VARIANTS: [Self; 4] = [
+        Self::own(Solver::Node).with(Variant::TrueStart),
+        Self::own(Solver::NodeLstm).with(Variant::TrueStart),
+        Self::own(Solver::Spinode).with(Variant::TrueStart),
+        Self::own(Solver::NodeLstm).with(Variant::Stateless),
+    ];
+
+    /// All that there are, in the order of a table.
     pub fn all() -> Vec<Self> {
-        let order = [
-            Solver::AsPrinted,
-            Solver::Alternating,
-            Solver::Joint,
-            Solver::Batch,
-            Solver::Node,
-            Solver::NodeLstm,
-            Solver::Spinode,
-            Solver::Rm,
-            Solver::PrSsm,
-        ];
-        let own = |solver| Self {
-            solver,
-            known_start: false,
-        };
-        order.map(own).to_vec()
+        [Self::TABLE.as_slice(), &Self::VARIANTS].concat()
     }
 
-    /// Those that can be told the hidden start as well.
-    pub fn with_true_start() -> Vec<Self> {
-        let can = [Solver::Node, Solver::NodeLstm, Solver::Spinode];
-        let own = |solver| Self {
+    const fn own(solver: Solver) -> Self {
+        Self {
             solver,
-            known_start: true,
-        };
-        can.map(own).to_vec()
+            variant: Variant::Own,
+        }
+    }
+
+    const fn with(self, variant: Variant) -> Self {
+        Self { variant, ..self }
     }
 
     pub fn name(self) -> String {
-        let more = if self.known_start { TRUE_START } else { "" };
+        let more = match self.variant {
+            Variant::Own => "",
+            Variant::TrueStart => "-true-start",
+            Variant::Stateless => "-stateless",
+        };
         format!("{}{more}", self.solver.name())
     }
 }
@@ -382,7 +403,8 @@ fn learn(
     if method.solver.is_rival() {
         let settings = latens_rivals::Settings {
             seed,
-            known_start: method.known_start,
+            known_start: method.variant == Variant::TrueStart,
+            recall: (method.variant == Variant::Stateless).then_some(RECALLED),
             ..latens_rivals::Settings::new(method.solver)
         };
         let outcome = latens_rivals::fit(&system.model, records, &settings, recorder)?;

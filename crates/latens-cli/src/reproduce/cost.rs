@@ -12,7 +12,7 @@ use latens::simulate::{Simulation, simulate};
 use latens::solve::{self, EpochReport, Observer, Progress, Settings, Solver};
 use latens::{Error, Model};
 
-use super::cell::Method;
+use super::cell::{Method, Variant};
 use super::{figures, grid, write_file};
 use crate::failure::Failure;
 use crate::{interrupt, text};
@@ -146,7 +146,7 @@ pub fn write(methods: &[Method], folder: &Path, quiet: bool) -> Result<(), Failu
     // processes of PR-SSM know nothing of steps and parameters of the model
     for method in methods
         .iter()
-        .filter(|m| m.solver != Solver::PrSsm && !m.known_start)
+        .filter(|m| m.solver != Solver::PrSsm && m.variant == Variant::Own)
     {
         for &(varied, n, units, oscillators) in &sizes {
             if interrupt::asked() {

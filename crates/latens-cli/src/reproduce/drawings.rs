@@ -96,7 +96,7 @@ fn typical<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<&'c Cell> {
 
 /// The method of a name, and what its lines look like.
 fn of_method(name: &str) -> (Option<Method>, &'static str) {
-    let all = [Method::all(), Method::with_true_start()].concat();
+    let all = Method::all();
     let found = all.iter().position(|m| m.name() == name);
     (found.map(|k| all[k]), of_run(found.unwrap_or(all.len())))
 }

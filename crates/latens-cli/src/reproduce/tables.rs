@@ -114,7 +114,7 @@ pub fn rows(cells: &[Cell]) -> Vec<Row<'_>> {
 
 /// In the order of the table; a system may lack the first ones.
 pub fn methods<'c>(rows: &[Row<'c>]) -> Vec<&'c str> {
-    let all = [Method::all(), Method::with_true_start()].concat();
+    let all = Method::all();
     let own = |method: Method| {
         let name = method.name();
         rows.iter().map(|r| r.method).find(|m| *m == name)
