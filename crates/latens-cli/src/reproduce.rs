@@ -112,15 +112,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         cost::write(&methods, folder, arguments.quiet)?;
     }
     let cells = cells(folder)?;
-    let summary = tables::write(&cells, folder)?;
     let systems = with_earlier(systems, &cells);
+    let constants = systems.iter();
+    let constants = constants.filter_map(|s| Some((s.name.clone(), cell::constant(s)?)));
+    let constants: tables::Constants = constants.collect();
+    let summary = tables::write(&cells, &constants, folder)?;
     figures::write(&systems, &cells, folder)?;
     let drawn = systems.iter().map(|s| Drawn::new(s, &cells));
     let drawn: Vec<Drawn> = drawn.collect::<Result<_, _>>()?;
     let cost = drawings::cost(folder)?;
     drawings::write(&drawn, &cost, folder)?;
     let page = folder.join(PAGE);
-    let html = page::html(&cells, &drawn, &cost, &terms, !interrupt::asked());
+    let drawn = (drawn.as_slice(), cost.as_slice());
+    let html = page::html(&cells, &constants, drawn, &terms, !interrupt::asked());
     write_file(&page, &html)?;
     if arguments.json {
         let scores: Vec<_> = cells.iter().map(|c| &c.score).collect();

@@ -336,6 +336,27 @@ fn errors(model: &Model, record: &Record, run: &[f64]) -> BTreeMap<String, Optio
     states.map(|(i, s)| (s.name.clone(), one(i))).collect()
 }
 
+/// The error of a constant, the mean of each state: what a method must beat to have learned anything.
+pub fn constant(system: &System) -> Option<f64> {
+    let (model, record) = (&system.model, &system.record);
+    let (n, direct) = (model.states.len(), model.system.direct());
+    let mean_of = |values: &[f64], column: usize, columns: usize| {
+        let own = values.iter().skip(column).step_by(columns);
+        let known: Vec<f64> = own.copied().filter(|v| !v.is_nan()).collect();
+        known.iter().sum::<f64>() / known.len() as f64
+    };
+    let means: Vec<f64> = (0..n)
+        .map(
+            |i| match (&record.truth, direct.iter().position(|d| *d == Some(i))) {
+                (Some(truth), _) => mean_of(truth, i, n),
+                (None, Some(channel)) => mean_of(&record.outputs, channel, record.d_y),
+                (None, None) => f64::NAN,
+            },
+        )
+        .collect();
+    mean(errors(model, record, &means.repeat(record.len())).values())
+}
+
 /// Mean of those that are known; infinite where one is lost, none where none is known.
 fn mean<'a>(errors: impl Iterator<Item = &'a Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = errors.flatten().copied().collect();

@@ -8,11 +8,20 @@ use latens_report::text;
 use super::cell::{Cell, Status};
 use super::drawings::{CURVE, Drawn, SMALL, SQUARE, WIDE};
 use super::statistics::wilcoxon;
-use super::tables::{BEST, LEVELS, NOTES, Row, TEST, distinct, methods, ratios, rows, shown, time};
+use super::tables::{
+    BEST, CONSTANT, Constants, LEVELS, NOTES, Row, TEST, distinct, methods, ratios, rows, shown,
+    time,
+};
 use super::{Terms, paper};
 
 /// The page.
-pub fn html(cells: &[Cell], drawn: &[Drawn], cost: &[Plot], terms: &Terms, done: bool) -> String {
+pub fn html(
+    cells: &[Cell],
+    constants: &Constants,
+    (drawn, cost): (&[Drawn], &[Plot]),
+    terms: &Terms,
+    done: bool,
+) -> String {
     let rows = rows(cells);
     let systems = distinct(rows.iter().map(|r| r.system));
     let title = "All methods on all systems";
@@ -25,7 +34,11 @@ pub fn html(cells: &[Cell], drawn: &[Drawn], cost: &[Plot], terms: &Terms, done:
     );
     let mut links = vec![("table", "Table")];
     let mut body = section("result", "Result", &result(cells, &rows, terms, done));
-    body += &section("table", "Error of the free run", &summary(&rows, &systems));
+    body += &section(
+        "table",
+        "Error of the free run",
+        &summary(&rows, &systems, constants),
+    );
     let tests = tests(cells, &rows);
     if !tests.is_empty() {
         links.push(("tests", "Tests"));
@@ -131,11 +144,12 @@ fn optional(value: Option<f64>) -> String {
 }
 
 /// Methods down, systems across, each beside what the paper has.
-fn summary(rows: &[Row], systems: &[&str]) -> String {
+fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
     let methods = methods(rows);
     let mut head = vec!["method".to_string()];
     let mut groups = vec![(String::new(), 1)];
     let mut columns = vec![];
+    let soft = |f: &f64| format!("<span class=\"soft\">{}</span>", shown(*f));
     for system in systems {
         let own = |method: &str| {
             rows.iter()
@@ -157,27 +171,32 @@ fn summary(rows: &[Row], systems: &[&str]) -> String {
         });
         let printed = methods.iter().map(|method| {
             let figure = paper::figure(system, method);
-            let soft = |f| format!("<span class=\"soft\">{}</span>", shown(f));
-            (figure.map_or(String::new(), soft), figure)
+            (figure.as_ref().map_or(String::new(), soft), figure)
         });
-        columns.push(marked(&here.collect::<Vec<_>>()));
+        let constant = constants.get(*system);
+        let mut column = marked(&here.collect::<Vec<_>>());
+        column.push(constant.map_or(String::new(), soft));
+        columns.push(column);
         head.push("here".into());
         let printed: Vec<_> = printed.collect();
         let in_paper = printed.iter().any(|(_, figure)| figure.is_some());
         if in_paper {
-            columns.push(marked(&printed));
+            let mut column = marked(&printed);
+            column.push(String::new());
+            columns.push(column);
             head.push("the paper".into());
         }
         groups.push((escape(system), 1 + usize::from(in_paper)));
     }
-    let names = methods.iter().map(|m| escape(m)).collect();
+    let names = methods.iter().map(|m| escape(m));
+    let names = names.chain([CONSTANT.into()]).collect();
     let table = grouped(
         "nRMSE; the best of each column is bold",
         &groups,
         &across(names, head, &columns),
     );
     format!(
-        "<p class=\"soft\">Mean nRMSE over states of the free run over the training record, median of the seeds. The paper's own method stands beside <code>as-printed</code>.</p>\n{table}"
+        "<p class=\"soft\">Mean nRMSE over states of the free run over the training record, median of the seeds. The paper's own method stands beside <code>as-printed</code>. A constant is the mean of each state: what errs as much has learned nothing.</p>\n{table}"
     )
 }
 

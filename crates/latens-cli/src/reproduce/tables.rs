@@ -1,5 +1,6 @@
 //! `table.md`, `table.csv` and `results.json`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::cell::{Cell, Method, Score, Status};
@@ -13,6 +14,11 @@ pub const LEVELS: [f64; 3] = [1e-1, 1e-2, 1e-3];
 const SHOWN: usize = 1;
 /// What others are tested against.
 pub const BEST: &str = "batch";
+
+/// The error of a constant, by system.
+pub type Constants = BTreeMap<String, f64>;
+/// What its row is called.
+pub const CONSTANT: &str = "a constant";
 
 /// What the test is.
 pub const TEST: &str = "Wilcoxon's signed-rank test on ln(nRMSE of the method / nRMSE of batch), paired by system and seed; a lost run counts as the worst. Two-sided; exact up to 30 pairs. Seeds of one system are not independent: read p as a measure, not as a proof.";
@@ -151,15 +157,15 @@ pub fn time(value: f64) -> String {
 }
 
 /// Writes the tables; gives the first of them, for people.
-pub fn write(cells: &[Cell], folder: &Path) -> Result<String, Failure> {
+pub fn write(cells: &[Cell], constants: &Constants, folder: &Path) -> Result<String, Failure> {
     let scores: Vec<&Score> = cells.iter().map(|c| &c.score).collect();
     write_json(&folder.join("results.json"), &scores)?;
     let rows = rows(cells);
     write_file(&folder.join("table.csv"), &csv(&rows))?;
-    let summary = summary(&rows);
+    let summary = summary(&rows, constants);
     let whole = format!(
         "# All methods on all systems\n\nMean nRMSE over states of the free run over the training record, median of the seeds{}.\n\n{summary}\n{}\n{}\n{}",
-        ", in brackets what the paper has; its own method stands beside `as-printed`",
+        ", in brackets what the paper has; its own method stands beside `as-printed`. A constant is the mean of each state: what errs as much has learned nothing",
         tests(cells, &rows),
         details(&rows),
         failures(cells)
@@ -169,7 +175,7 @@ pub fn write(cells: &[Cell], folder: &Path) -> Result<String, Failure> {
 }
 
 /// Methods down, systems across.
-fn summary(rows: &[Row]) -> String {
+fn summary(rows: &[Row], constants: &Constants) -> String {
     let systems = distinct(rows.iter().map(|r| r.system));
     let methods = methods(rows);
     let mut out = format!(
@@ -196,6 +202,10 @@ fn summary(rows: &[Row]) -> String {
         let cells: Vec<String> = cells.collect();
         out += &format!("| {method} | {} |\n", cells.join(" | "));
     }
+    let cells = systems.iter().map(|s| constants.get(*s));
+    let cells = cells.map(|c| c.map_or(String::new(), |c| shown(*c)));
+    let cells: Vec<String> = cells.collect();
+    out += &format!("| *{CONSTANT}* | {} |\n", cells.join(" | "));
     out
 }
 
