@@ -23,6 +23,7 @@
 //! ```
 
 pub mod adam;
+mod convolution;
 mod gaussian;
 pub mod lstm;
 pub mod node;

@@ -42,6 +42,7 @@ use rand_pcg::Pcg64;
 
 use crate::Settings;
 use crate::adam::{Descended, Descent, Loss, Plateau};
+use crate::convolution::{Convolution, SEEN};
 use crate::gaussian::{Adjoint, Process, Shape};
 use crate::windows::{Problem, axpy};
 
@@ -49,11 +50,6 @@ use crate::windows::{Problem, axpy};
 const SAMPLES: usize = 10;
 /// Inducing points of each process.
 const INDUCING: usize = 20;
-/// Samples that recognition sees, filters, and what is left of each behind the pool.
-const SEEN: usize = 16;
-const FILTERS: usize = 5;
-const WIDTH: usize = 3;
-const POOLED: usize = (SEEN - WIDTH).div_ceil(2);
 const CLIP: f64 = 1e3;
 /// Steps of the model in a time constant of the record; steps of a record at the least.
 const PER_CONSTANT: f64 = 50.0;
@@ -144,9 +140,7 @@ impl PrSsm {
 
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
-        let seen = self.channels + self.inputs;
-        let filters = FILTERS * (WIDTH * seen + 1);
-        self.tail().1 + filters + 2 * self.latent * (FILTERS * POOLED + 1)
+        self.tail().1 + self.recognition().weights()
     }
 
     /// The published start.
@@ -163,17 +157,7 @@ impl PrSsm {
             own[at.noise] = 0.002_f64.powi(2).ln();
         }
         let (_, net) = self.tail();
-        let seen = self.channels + self.inputs;
-        let bound = (6.0 / (WIDTH * seen + FILTERS) as f64).sqrt();
-        let filters = FILTERS * (WIDTH * seen);
-        parameters[net..net + filters].fill_with(|| bound * rng.random_range(-1.0..1.0));
-        let dense = net + filters + FILTERS;
-        let bound = (6.0 / (FILTERS * POOLED + self.latent) as f64).sqrt();
-        let weights = dense..dense + self.latent * FILTERS * POOLED;
-        parameters[weights].fill_with(|| bound * rng.random_range(-1.0..1.0));
-        // deviations of x_0 begin at a tenth
-        let last = parameters.len() - self.latent;
-        parameters[last..].fill(0.1_f64.ln());
+        self.recognition().initialise(&mut parameters[net..], rng);
         parameters
     }
 
@@ -198,34 +182,11 @@ impl PrSsm {
         }
     }
 
-    /// Mean and log deviation of x_0 from the first samples, and what led there.
-    fn recognise(&self, parameters: &[f64], series: &Series, from: usize) -> (Vec<f64>, Vec<f64>) {
-        let seen = self.channels + self.inputs;
-        let (_, net) = self.tail();
-        let filters = &parameters[net..];
-        let bias = &filters[FILTERS * WIDTH * seen..];
-        let dense = &bias[FILTERS..];
-        let mut pooled = vec![0.0; FILTERS * POOLED];
-        for f in 0..FILTERS {
-            for at in 0..POOLED {
-                let value = |t: usize| {
-                    let mut sum = bias[f];
-                    for offset in 0..WIDTH {
-                        for j in 0..seen {
-                            let weight = filters[(f * WIDTH + offset) * seen + j];
-                            sum += weight * self.sample(series, from + t + offset, j);
-                        }
-                    }
-                    sum.max(0.0)
-                };
-                pooled[f * POOLED + at] = value(2 * at).max(value(2 * at + 1));
-            }
+    fn recognition(&self) -> Convolution {
+        Convolution {
+            signals: self.channels + self.inputs,
+            latent: self.latent,
         }
-        let size = FILTERS * POOLED;
-        let (weights, biases) = dense.split_at(2 * self.latent * size);
-        let rows = weights.chunks_exact(size).zip(biases);
-        let out = rows.map(|(row, b)| b + dot(row, &pooled)).collect();
-        (out, pooled)
     }
 
     /// (y, u) at a step; a sample that was not taken counts as the mean.
@@ -237,59 +198,14 @@ impl PrSsm {
         if value.is_nan() { 0.0 } else { value }
     }
 
-    /// The adjoint of [`PrSsm::recognise`].
-    fn recognise_back(
-        &self,
-        parameters: &[f64],
-        series: &Series,
-        from: usize,
-        (pooled, by_out): (&[f64], &[f64]),
-        gradient: &mut [f64],
-    ) {
-        let seen = self.channels + self.inputs;
-        let (_, net) = self.tail();
-        let (bias, size) = (net + FILTERS * WIDTH * seen, FILTERS * POOLED);
-        let dense = bias + FILTERS;
-        let mut by_pooled = vec![0.0; size];
-        for (k, d) in by_out.iter().enumerate() {
-            let row = dense + k * size..dense + (k + 1) * size;
-            axpy(*d, &parameters[row.clone()], &mut by_pooled);
-            axpy(*d, pooled, &mut gradient[row]);
-            gradient[dense + by_out.len() * size + k] += d;
-        }
-        for f in 0..FILTERS {
-            for at in 0..POOLED {
-                let d = by_pooled[f * POOLED + at];
-                if d == 0.0 || pooled[f * POOLED + at] <= 0.0 {
-                    continue;
-                }
-                let value = |t: usize| {
-                    let each = (0..WIDTH * seen).map(|i| {
-                        let weight = parameters[net + f * WIDTH * seen + i];
-                        weight * self.sample(series, from + t + i / seen, i % seen)
-                    });
-                    each.sum::<f64>()
-                };
-                let t = if value(2 * at) >= value(2 * at + 1) {
-                    2 * at
-                } else {
-                    2 * at + 1
-                };
-                for i in 0..WIDTH * seen {
-                    let sample = self.sample(series, from + t + i / seen, i % seen);
-                    gradient[net + f * WIDTH * seen + i] += d * sample;
-                }
-                gradient[bias + f] += d;
-            }
-        }
-    }
-
     /// The run of the means from the recognised start, or from `start` (latent), as latent states.
     fn run(&self, parameters: &[f64], series: &Series, start: Option<&[f64]>) -> Vec<f64> {
         let processes = self.processes(parameters);
         let n = self.latent;
         let mut run = vec![f64::NAN; series.len * n];
-        let recognised = self.recognise(parameters, series, 0).0;
+        let weights = &parameters[self.tail().1..];
+        let first = |t: usize, j: usize| self.sample(series, t, j);
+        let recognised = self.recognition().recognise(weights, &first).0;
         run[..n].copy_from_slice(start.unwrap_or(&recognised[..n]));
         let (mut k, mut a) = (vec![0.0; INDUCING], vec![0.0; INDUCING]);
         let mut point = vec![0.0; self.shape().width];
@@ -422,7 +338,9 @@ impl<'a> Bound<'a> {
         } = self;
         let (series, steps) = (&series[r], size.steps);
         let (n, p, w) = (model.latent, INDUCING, model.shape().width);
-        let (start, pooled) = model.recognise(parameters, series, from);
+        let (noise_at, net) = model.tail();
+        let seen = |t: usize, j: usize| model.sample(series, from + t, j);
+        let (start, pooled) = model.recognition().recognise(&parameters[net..], &seen);
         let mut noise = || -> f64 { StandardNormal.sample(rng) };
         let first: Vec<f64> = (0..n).map(|_| noise()).collect();
         let mut points = vec![0.0; (steps + 1) * w];
@@ -445,7 +363,6 @@ impl<'a> Bound<'a> {
             }
         }
         // backward
-        let (noise_at, _) = model.tail();
         let mut loss = 0.0;
         let (mut adjoint, mut earlier) = (vec![0.0; w], vec![0.0; w]);
         for t in (0..=steps).rev() {
@@ -483,7 +400,9 @@ impl<'a> Bound<'a> {
                 Some(d) => adjoint[d] * first[d] * start[n + d].exp(),
             })
             .collect();
-        model.recognise_back(parameters, series, from, (&pooled, &by_out), gradient);
+        let recognition = model.recognition();
+        let (weights, gradient) = (&parameters[net..], &mut gradient[net..]);
+        recognition.pull_back(weights, &seen, (&pooled, &by_out), gradient);
         loss
     }
 
