@@ -1,7 +1,7 @@
 //! Values on the command line, for everything or by name: `0.1`, `V=0.5,n=1%`.
 
 use latens::simulate::NoiseLevel;
-use latens::suggest::suggest;
+use latens::suggest::find;
 
 use crate::failure::Failure;
 
@@ -86,17 +86,6 @@ pub fn named(text: &str) -> Result<Assignment<f64>, String> {
     }
 }
 
-/// Index of a name, or an error with what may have been meant.
-pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, Failure> {
-    names.iter().position(|n| *n == name).ok_or_else(|| {
-        let hint = match suggest(name, names.iter().copied()) {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => format!("there are: {}", names.join(", ")),
-        };
-        Failure::Message(format!("there is no {what} `{name}`; {hint}"))
-    })
-}
-
 /// The value of each name; later assignments replace earlier ones.
 pub fn resolve<T: Copy>(
     assignments: &[Assignment<T>],
@@ -136,6 +125,8 @@ mod tests {
         let values = resolve(&given, &["a", "b"], "state");
         assert!(matches!(values, Ok(v) if v == [Some(1.0), Some(2.0)]));
         let wrong = resolve(&[size("bb=2").unwrap()], &["a", "ba"], "state");
-        assert!(matches!(wrong, Err(Failure::Message(m)) if m.contains("did you mean `ba`")));
+        assert!(
+            matches!(wrong, Err(Failure::Library(m)) if m.to_string().contains("did you mean `ba`"))
+        );
     }
 }

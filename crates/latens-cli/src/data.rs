@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use latens::estimate::Start;
 use latens::fit::Fit;
-use latens::fit::run::{self, Facts, RecordFacts, Run, Source};
+use latens::fit::run::{self, Facts, Run, Source};
 use latens::record::{self, Layout, Mapping, Record, Table};
 use latens::{Error, Model, solve};
+use latens_report::warnings;
 
+use crate::assignments;
 use crate::failure::Failure;
-use crate::{assignments, text};
 
 const DATA: &str = "Data";
 
@@ -121,9 +122,8 @@ impl Files {
         let of_model = model.fit.validate_tail.filter(|_| self.validate.is_empty());
         if let Some(part) = self.validate_tail.or(of_model) {
             files.extend_from_within(..);
-            let cut = |r: &Record| r.len() - (part * r.len() as f64).round() as usize;
-            let tails: Vec<Record> = all.iter().map(|r| r.slice(cut(r)..r.len())).collect();
-            all.iter_mut().for_each(|r| *r = r.slice(0..cut(r)));
+            let (heads, tails): (Vec<_>, Vec<_>) = all.iter().map(|r| r.cut(part)).unzip();
+            all = heads;
             all.extend(tails);
         }
         let mut tests = vec![];
@@ -135,7 +135,7 @@ impl Files {
                 record,
                 warm_up,
             };
-            test.check()?;
+            run::check_test(&file.display().to_string(), &test.record, warm_up)?;
             tests.push(test);
         }
         Ok(Records {
@@ -144,26 +144,6 @@ impl Files {
             trained,
             tests,
         })
-    }
-}
-
-impl Test {
-    /// What would only come out after the fit.
-    fn check(&self) -> Result<(), Failure> {
-        let file = self.file.display();
-        if self.warm_up >= self.record.len() {
-            return Err(Failure::Message(format!(
-                "{file} has {} samples, and --warmup takes {}: nothing is left to predict",
-                self.record.len(),
-                self.warm_up
-            )));
-        }
-        Ok(())
-    }
-
-    /// The samples that are predicted.
-    pub fn predicted(&self) -> Record {
-        self.record.slice(self.warm_up..self.record.len())
     }
 }
 
@@ -184,43 +164,28 @@ impl Records {
         let mut doubts = vec![];
         for test in &self.tests {
             let source = source(&test.file, &test.record)?;
-            let predictor = fit.predictor();
-            let prediction = fit.predict(&test.record, Start::WarmUp(test.warm_up));
-            if facts.records.iter().any(|r| r.sha256 == source.sha256) {
-                doubts.push(format!(
-                    "{} has played a part already: as a test it says nothing",
-                    source.file
-                ));
-            }
-            doubts.extend(facts.doubts(&fit.model, &source.file, &prediction));
-            let tested = RecordFacts::tested(&predictor, &source, &prediction);
-            facts.records.push(tested);
+            doubts.extend(facts.test(fit, &source, test.warm_up));
         }
         Ok(doubts)
+    }
+
+    /// All of them, the tests last.
+    pub fn each(&self) -> Vec<&Record> {
+        let tests = self.tests.iter().map(|t| &t.record);
+        self.all.iter().chain(tests).collect()
     }
 
     /// Records whose step is not the one that the model states.
     pub fn step_warnings(&self, model: &Model) -> Vec<String> {
         let each = self.files.iter().zip(&self.all);
-        let each = each.filter_map(|(path, record)| step_warning(model, path, record));
+        let each = each.filter_map(|(path, record)| {
+            warnings::step(model, &path.display().to_string(), record)
+        });
         let mut warnings: Vec<String> = each.collect();
         // both parts of a cut record say the same
         warnings.dedup();
         warnings
     }
-}
-
-/// A record whose step is not the one that the model states.
-pub fn step_warning(model: &Model, path: &Path, record: &Record) -> Option<String> {
-    let step = model.step?;
-    ((record.step() - step).abs() > Record::STEP_TOLERANCE * step).then(|| {
-        format!(
-            "{} has a step of {}, the model one of {}; the record's is used",
-            path.display(),
-            text::number(record.step()),
-            text::number(step)
-        )
-    })
 }
 
 /// A record with the checksum of its file.

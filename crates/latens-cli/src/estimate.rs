@@ -8,16 +8,13 @@ use latens::estimate::{Estimated, Loosened, Mode};
 use latens::fit::run::Run;
 use latens::record::write_csv;
 use latens::score::named::{Scores, state_scores};
-use latens::solve::RESOLUTION;
 use latens::{Record, score};
+use latens_report::warnings;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::text::Side;
 use crate::{assignments, data, output, summary, text};
-
-/// Innovations are as expected while their mean square is within this factor of the filter's.
-const FAR: f64 = 4.0;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -81,13 +78,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let estimated = predictor.estimate(record, mode, loosened)?;
         write_csv(path, &estimated.table(model, record, mode)?)?;
         let source = data::source(file, record)?;
-        if arguments.loosen.is_none() && loosened.0 > 1.0 {
-            warnings.push(format!(
-                "{} follows the learned equations less closely than they claim: process noise taken {} times as large as the fit left it",
-                source.file, loosened.0
-            ));
-        }
-        warnings.extend(surprise(&run, &source.file, estimated.consistency));
+        let asked = arguments.loosen.is_some();
+        let said = warnings::of_estimate(&run, &source.file, &estimated, (loosened, asked));
+        warnings.extend(said);
         let [rmse, nrmse] = [score::rmse, score::nrmse]
             .map(|measure| state_scores(model, record, &estimated.states, measure));
         out += &format!(
@@ -151,27 +144,4 @@ fn table(run: &Run, record: &Record, estimated: &Estimated, nrmse: &Scores) -> S
     let mut sides = vec![Side::Left; 3];
     sides.extend([Side::Right; 2]);
     text::table(2, &sides, &rows)
-}
-
-/// Innovations that are not as large as the filter expects.
-fn surprise(run: &Run, file: &str, consistency: f64) -> Option<String> {
-    let sizes = run.facts.noise.measurement.iter();
-    let resolved = sizes.zip(&run.facts.nominal.range);
-    // below the resolution nobody knows the noise, and smaller surprises are none
-    let noisy = resolved
-        .into_iter()
-        .any(|(r, range)| r.sqrt() > 1.001 * RESOLUTION * range);
-    if consistency > FAR {
-        Some(format!(
-            "on {file} the measurements surprise the filter {} times as much as it expects: states and bands are not to be trusted",
-            text::number(consistency.sqrt())
-        ))
-    } else if consistency < 1.0 / FAR && noisy {
-        Some(format!(
-            "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
-            text::number(consistency.sqrt())
-        ))
-    } else {
-        None
-    }
 }

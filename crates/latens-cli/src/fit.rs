@@ -3,17 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use latens::fit::Fit;
 use latens::fit::run::{self, About, Facts};
-use latens::record::Record;
-use latens::{Model, solve};
-use latens_report::words;
+use latens::solve;
+use latens_report::{warnings, words};
+use latens_rivals::Trained;
 
 use crate::failure::Failure;
 use crate::progress::Display;
-use crate::rivals::{self, Trained};
 use crate::settings::Options;
-use crate::{data, interrupt, model, report, summary, text};
+use crate::{data, interrupt, model, report, rivals, summary, text};
 
 const OUTPUT: &str = "Output";
 
@@ -83,8 +81,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         run::check(output, force)?;
     }
-    let mut warnings = records.step_warnings(&model);
-    for warning in &warnings {
+    let mut said = records.step_warnings(&model);
+    for warning in &said {
         text::note(&format!("warning: {warning}"));
     }
 
@@ -92,20 +90,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut display = Display::new(&settings, arguments.quiet);
     let data = records.data();
     let trained = match &resumed {
-        _ if settings.solver.is_rival() => rivals::fit(&model, data, &settings, &mut display),
+        _ if settings.solver.is_rival() => {
+            latens_rivals::train(&model, data, &settings, &mut display)
+        }
         Some(run) => solve::resume(run, data, &settings, &mut display).map(Trained::from),
         None => solve::fit_validated(&model, data, &settings, &mut display).map(Trained::from),
     };
     let seconds = display.seconds();
     display.finish();
     let trained = trained?;
-    warnings.append(&mut display.warnings);
+    said.append(&mut display.warnings);
     let fit = match trained {
         Trained::Fit(fit) => *fit,
         Trained::Other(outcome) => {
             interrupt::writing();
-            let said = (seconds, warnings);
-            rivals::report(&outcome, &sources, &settings, said, output, arguments.json)?;
+            let about = (seconds, said);
+            rivals::report(&outcome, &sources, &settings, about, output, arguments.json)?;
             return interrupted();
         }
     };
@@ -122,15 +122,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         },
     );
     let doubts = records.test(&fit, &mut facts)?;
-    let poor = score_warnings(&model, &facts, &records);
-    let poor = poor.into_iter().chain(doubts);
-    let starts = start_warning(&facts).into_iter();
-    let members = member_warning(&fit).into_iter();
-    for warning in poor.chain(starts).chain(members) {
+    for warning in warnings::of_fit(&fit, &facts, &records.each(), doubts) {
         text::note(&format!("warning: {warning}"));
-        warnings.push(warning);
+        said.push(warning);
     }
-    facts.warnings = warnings;
+    facts.warnings = said;
     interrupt::writing();
     run::save(&fit, &sources, &facts, output, force)?;
     let page = match arguments.no_report {
@@ -161,66 +157,4 @@ fn interrupted() -> Result<(), Failure> {
         true => Err(Failure::Interrupted),
         false => Ok(()),
     }
-}
-
-/// Members that an ensemble was asked for and does not have.
-fn member_warning(fit: &Fit) -> Option<String> {
-    let (asked, members) = (fit.settings.ensemble, fit.members.len().max(1));
-    let why = match fit.stopped {
-        true => "it was stopped before the others came to anything",
-        false => "the other starts failed",
-    };
-    (members < asked).then(|| format!("the ensemble has {members} of {asked} members: {why}"))
-}
-
-/// Records that the fitted model cannot follow: worse than the mean of what was measured.
-fn score_warnings(model: &Model, facts: &Facts, records: &data::Records) -> Vec<String> {
-    let mut warnings = vec![];
-    let tests: Vec<Record> = records.tests.iter().map(data::Test::predicted).collect();
-    for (facts, record) in facts.records.iter().zip(records.all.iter().chain(&tests)) {
-        let lost: Vec<&str> = model
-            .measurements
-            .iter()
-            .enumerate()
-            .filter(|(j, channel)| match facts.rmse.get(&channel.name) {
-                Some(Some(error)) => *error >= deviation(record, *j),
-                diverged => diverged.is_some(),
-            })
-            .map(|(_, channel)| channel.name.as_str())
-            .collect();
-        if !lost.is_empty() {
-            warnings.push(format!(
-                "the free run over {}{} predicts {} no better than a constant would: do not trust this model, however good its smoothed states look",
-                facts.file,
-                match facts.role.as_str() {
-                    "validate" => " (validation)",
-                    "test" => " (test)",
-                    _ => "",
-                },
-                text::list(&lost)
-            ));
-        }
-    }
-    warnings
-}
-
-/// No start worked, and the least bad is what there is.
-fn start_warning(facts: &Facts) -> Option<String> {
-    let kept = facts.attempts.iter().find(|a| a.kept)?;
-    let why = kept.failure.as_ref()?;
-    let tried = text::count(facts.attempts.len(), "start");
-    Some(format!(
-        "{tried} tried, none worked ({why}): the model or the data may be wrong; check units, signs and columns, or try --starts 8"
-    ))
-}
-
-/// Standard deviation of a channel.
-fn deviation(record: &Record, channel: usize) -> f64 {
-    let values = || {
-        let own = record.outputs.iter().skip(channel).step_by(record.d_y);
-        own.filter(|v| !v.is_nan())
-    };
-    let count = values().count() as f64;
-    let mean = values().sum::<f64>() / count;
-    (values().map(|v| (v - mean).powi(2)).sum::<f64>() / count).sqrt()
 }

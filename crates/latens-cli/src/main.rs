@@ -24,15 +24,14 @@ mod schema;
 mod settings;
 mod simulate;
 mod stream;
-mod summary;
 mod systems;
 mod text;
-mod verdict;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use latens_report::{sight, summary};
 
 const AFTER_HELP: &str = "\
 First steps:

@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use clap::Args;
 use latens::Record;
-use latens::estimate::adapt::Prior;
-use latens::estimate::{Adapted, Start};
-use latens::fit::run::{Constant, RecordFacts, Run};
+use latens::fit::run::{Change, Predicted, RecordFacts, Run};
 use latens::record::write_csv;
+use latens_report::warnings;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -59,66 +58,35 @@ pub struct Arguments {
     json: bool,
 }
 
-/// An adapted constant, before and after.
-struct Change {
-    before: Constant,
-    after: Constant,
-}
-
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clock = Instant::now();
     let (run, folder) = arguments.data.run()?;
     let model = &run.model;
-    let constants = constants(&run, &arguments.adapt)?;
+    let constants = run.constants(&arguments.adapt)?;
     let paths = output::each(&arguments.output, arguments.data.count(), arguments.force)?;
     let records = arguments.data.read(model)?;
     for (_, record) in &records {
         run.predictor()
             .check(record, arguments.warm_up.of(record))?;
     }
-    let mut warnings = vec![];
-    if run.draws.is_empty() {
-        warnings.push(format!(
-            "{folder} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
-        ));
-    }
-    if !run.members.is_empty() && !constants.is_empty() {
-        warnings.push(format!(
-            "{folder} is an ensemble; its best member (seed {}) alone is adapted and predicts",
-            run.facts.seed
-        ));
-    }
+    let mut said = warnings::of_run(&run, &folder, !constants.is_empty());
     let (mut out, mut objects) = (String::new(), vec![]);
     for ((file, record), path) in records.iter().zip(&paths) {
         let warm_up = arguments.warm_up.of(record);
-        let mut adapted = None;
-        if !constants.is_empty() {
-            let part = arguments.adapt_prior;
-            let prior = Prior::new(model, &run.theta, &run.covariance, &constants, part);
-            adapted = Some(run.predictor().adapt(record, warm_up, &prior)?);
-        }
-        let changes = adapted.as_ref().map(|a| changes(&run, &constants, a));
-        let changes = changes.unwrap_or_default();
-        let predictor = match &adapted {
-            Some(adapted) => adapted.predictor(run.predictor()),
-            None => run.predictor(),
-        };
-        let start = Start::WarmUp(warm_up);
-        let prediction = match adapted.is_some() {
-            true => predictor.predict(record, start),
-            false => run.predict(record, start),
-        };
         let source = data::source(file, record)?;
-        let facts = RecordFacts {
-            role: run.role(&source.sha256).into(),
-            ..RecordFacts::tested(&predictor, &source, &prediction)
-        };
-        warnings.extend(run.facts.doubts(model, &source.file, &prediction));
+        let adapt = (constants.as_slice(), arguments.adapt_prior);
+        let Predicted {
+            prediction,
+            facts,
+            changes,
+            doubts,
+        } = run.predicted(&source, warm_up, adapt)?;
+        said.extend(doubts);
         write_csv(path, &prediction.table(model, record)?)?;
         out += &shown(&run, &facts, &changes, record);
         objects.push(object(&facts, warm_up, prediction.outside, &changes, path));
     }
-    for warning in &warnings {
+    for warning in &said {
         text::note(&format!("warning: {warning}"));
     }
     if arguments.json {
@@ -127,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "solver": run.facts.solver.name(),
             "seed": run.facts.seed,
             "seconds": clock.elapsed().as_secs_f64(),
-            "warnings": warnings,
+            "warnings": said,
             "records": objects,
         });
         return text::print(&format!("{object:#}\n"));
@@ -137,37 +105,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         summary::title(model),
         output::names(&paths)
     ))
-}
-
-/// Entries of θ of named constants.
-fn constants(run: &Run, names: &[String]) -> Result<Vec<usize>, Failure> {
-    let known: Vec<&str> = run.model.unknowns.iter().map(|u| u.name.as_str()).collect();
-    if known.is_empty() && !names.is_empty() {
-        return Err(Failure::Message(
-            "the model of this run has no unknown constants to adapt; add some to [unknowns] and fit again".into(),
-        ));
-    }
-    let found = names.iter();
-    let mut found = found
-        .map(|name| assignments::find(name.trim(), &known, "unknown constant"))
-        .collect::<Result<Vec<usize>, Failure>>()?;
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
-}
-
-fn changes(run: &Run, constants: &[usize], adapted: &Adapted) -> Vec<Change> {
-    let n = constants.len();
-    let each = constants.iter().enumerate();
-    each.map(|(k, &i)| Change {
-        before: run.facts.unknowns[i].clone(),
-        after: Constant::new(
-            &run.model.unknowns[i],
-            adapted.theta[i],
-            adapted.covariance[k * n + k],
-        ),
-    })
-    .collect()
 }
 
 fn shown(run: &Run, facts: &RecordFacts, changes: &[Change], record: &Record) -> String {

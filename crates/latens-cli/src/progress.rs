@@ -9,7 +9,7 @@ use latens::check::Check;
 use latens::solve::{EpochReport, Observer, Progress, Settings, Solver};
 
 use crate::pace::{self, Pace};
-use crate::{interrupt, text, verdict};
+use crate::{interrupt, sight, text};
 
 /// Marks of the bar per epoch.
 const MARKS: u64 = 1000;
@@ -230,7 +230,7 @@ fn figures(solver: Solver, report: &EpochReport) -> String {
 
 impl Observer for Display {
     fn checked(&mut self, check: &Check) {
-        self.warnings = verdict::warnings(check);
+        self.warnings = sight::warnings(check);
         for warning in &self.warnings {
             let warning = format!("warning: {warning}");
             match &self.shown {

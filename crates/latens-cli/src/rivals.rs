@@ -7,71 +7,18 @@
 use std::io::Write;
 use std::path::Path;
 
-use latens::fit::Fit;
 use latens::fit::run::{self, RecordFacts, Source};
 use latens::record::{Column, Record, Table, write_atomic, write_csv};
 use latens::score::named::{channel_scores, state_scores};
-use latens::solve::{Adopted, Data, Observer, Settings, Solver};
+use latens::solve::Settings;
 use latens::step::Stepper;
-use latens::{Error, Model, score, solve};
-use latens_rivals::Outcome;
+use latens::{Model, score};
+use latens_rivals::{LEAVES_NO_RUN, Outcome, refuse};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::{summary, text};
 
-/// What a rival came to.
-pub enum Trained {
-    /// θ of the model: a fit.
-    Fit(Box<Fit>),
-    /// Something else.
-    Other(Box<Outcome>),
-}
-
-impl From<Fit> for Trained {
-    fn from(fit: Fit) -> Self {
-        Self::Fit(Box::new(fit))
-    }
-}
-
-/// The settings of a rival: its own recipe, with passes and seed as given.
-pub fn recipe(settings: &Settings) -> latens_rivals::Settings {
-    latens_rivals::Settings {
-        iterations: settings.epochs,
-        seed: settings.seed,
-        ..latens_rivals::Settings::new(settings.solver)
-    }
-}
-
-pub fn fit(
-    model: &Model,
-    data: Data,
-    settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<Trained, Error> {
-    observer.checked(&solve::check(model, data.train)?);
-    let outcome = latens_rivals::fit(model, data.train, &recipe(settings), observer)?;
-    Ok(match adopted(&outcome) {
-        Some(adopted) => solve::adopt(adopted, data, settings)?.into(),
-        None => Trained::Other(Box::new(outcome)),
-    })
-}
-
-/// What a fit is made of, where a rival has learned θ of the model.
-pub fn adopted(outcome: &Outcome) -> Option<Adopted> {
-    let theta = outcome.theta()?.to_vec();
-    Some(Adopted {
-        theta,
-        model: outcome.model.clone(),
-        nominal: outcome.nominal.clone(),
-        runs: outcome.runs.clone(),
-        reports: outcome.reports.clone(),
-        stopped: outcome.stopped,
-    })
-}
-
-/// Those without weights of the model.
-const LEAVES_NO_RUN: [Solver; 2] = [Solver::NodeLstm, Solver::PrSsm];
 const SCORES: &str = "scores.json";
 
 /// What stands beside the numbers of a method that leaves no weights.
@@ -214,17 +161,7 @@ pub fn check(
     folder: &Path,
     force: bool,
 ) -> Result<(), Failure> {
-    let name = settings.solver.name();
-    if resumed {
-        return Err(Failure::Message(format!(
-            "{name} cannot go on with a run: fit anew, with more --epochs"
-        )));
-    }
-    if tests && LEAVES_NO_RUN.contains(&settings.solver) {
-        return Err(Failure::Message(format!(
-            "{name} leaves no run that a test could be predicted with; give the record to --validate, which is scored"
-        )));
-    }
+    refuse(settings.solver, resumed, tests)?;
     let own = folder.join(SCORES).is_file();
     match LEAVES_NO_RUN.contains(&settings.solver) {
         // its folder is replaced, a run never: the two would lie in one

@@ -8,6 +8,7 @@ use latens::Model;
 use latens::fit::run::{self, Run};
 use latens::solve::given::Variances;
 use latens::solve::{Given, Level, Settings, Solver};
+use latens::suggest::find;
 
 use crate::assignments::{self, Assignment};
 use crate::failure::Failure;
@@ -238,7 +239,7 @@ fn variances(given: &[Assignment<f64>], names: &[&str], what: &str) -> Result<Va
         match name {
             None => variances.all = Some(*value),
             Some(name) => {
-                assignments::find(name, names, what)?;
+                find(name, names, what)?;
                 variances.of.insert(name.clone(), *value);
             }
         }

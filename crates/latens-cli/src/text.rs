@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-pub use latens_report::text::{count, error, list, number, percent, seconds, uncertain, with_unit};
+pub use latens_report::text::{
+    Side, count, error, list, number, percent, seconds, table, uncertain,
+};
 
 use crate::failure::Failure;
 
@@ -41,36 +43,6 @@ pub fn rough_seconds(value: f64) -> String {
     }
 }
 
-/// Which side of its column a cell stands on.
-#[derive(Clone, Copy)]
-pub enum Side {
-    Left,
-    Right,
-}
-
-/// Rows of cells in columns, two spaces apart, each line indented.
-pub fn table(indent: usize, sides: &[Side], rows: &[Vec<String>]) -> String {
-    let width = |k: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(k));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(sides).zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|((cell, side), &width)| match side {
-                Side::Left => format!("{cell:<width$}"),
-                Side::Right => format!("{cell:>width$}"),
-            })
-            .collect();
-        let line = format!("{}{}", " ".repeat(indent), cells.join("  "));
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,14 +54,5 @@ mod tests {
         assert_eq!(seconds(7300.0), "2 h 1 min");
         let rough = [0.2, 19.7, 100.0, 7300.0].map(rough_seconds);
         assert_eq!(rough, ["1 s", "20 s", "2 min", "2.0 h"]);
-    }
-
-    #[test]
-    fn columns_are_aligned_and_lines_not_padded() {
-        let rows = [["a", "1"], ["bcd", "µ"]].map(|r| r.map(String::from).to_vec());
-        assert_eq!(
-            table(1, &[Side::Left, Side::Right], &rows),
-            " a    1\n bcd  µ\n"
-        );
     }
 }

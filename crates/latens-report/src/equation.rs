@@ -7,7 +7,9 @@
 
 use std::ops::Range;
 
+use latens::fit::run::Run;
 use latens::linalg::PackedCovariance;
+use latens::model::network::{Network, Trace};
 use latens::model::{Model, Point};
 
 use crate::{Shown, Track};
@@ -214,6 +216,65 @@ impl Spread<'_> {
     }
 }
 
+/// A network of a run at any arguments.
+pub struct Evaluator<'r> {
+    run: &'r Run,
+    place: usize,
+    network: &'r Network,
+    range: Range<usize>,
+    spread: Spread<'r>,
+    trace: Trace,
+    gradient: Vec<f64>,
+}
+
+impl<'r> Evaluator<'r> {
+    /// The network at a place among the model's.
+    pub fn new(run: &'r Run, place: usize) -> Self {
+        let network = &run.model.system.networks()[place];
+        let range = run.model.system.weight_ranges()[place].clone();
+        Self {
+            spread: match run.draws.is_empty() {
+                true => Spread::Covariance(Box::new(run.covariance.clone())),
+                false => Spread::Draws(&run.draws),
+            },
+            trace: network.trace(),
+            gradient: vec![0.0; range.len()],
+            run,
+            place,
+            network,
+            range,
+        }
+    }
+
+    /// Each output with its standard deviation by the uncertainty of θ.
+    pub fn at(&mut self, arguments: &[f64]) -> Vec<(f64, f64)> {
+        let (network, weights) = (self.network, &self.run.theta[self.range.clone()]);
+        for (i, v) in arguments.iter().enumerate() {
+            network.set_argument(&mut self.trace, i, *v);
+        }
+        network.evaluate(weights, &mut self.trace);
+        network.differentiate(weights, &mut self.trace);
+        let outputs = 0..network.outputs.len();
+        let one = |k| {
+            self.gradient.fill(0.0);
+            network.accumulate_gradient(&self.trace, k, 1.0, &mut self.gradient);
+            let std = self.spread.std(&self.range, &self.gradient);
+            (self.trace.output[k], std)
+        };
+        outputs.map(one).collect()
+    }
+
+    /// Whether training has met the like of these arguments.
+    pub fn visited(&self, arguments: &[f64]) -> bool {
+        let scaling = &self.network.scaling;
+        let scaled: Vec<f64> = (arguments.iter().zip(&scaling.center).zip(&scaling.scale))
+            .map(|((v, c), s)| (v - c) / s)
+            .collect();
+        let region = self.run.facts.regions.get(self.place);
+        region.is_none_or(|r| r.distance(&scaled) <= 1.0)
+    }
+}
+
 /// The slices of each output of a network.
 fn slices(
     shown: &Shown,
@@ -224,17 +285,12 @@ fn slices(
 ) -> Vec<Vec<Slice>> {
     let run = &shown.run;
     let network = &run.model.system.networks()[place];
-    let range = run.model.system.weight_ranges()[place].clone();
     let mut found: Vec<Vec<Slice>> = network.outputs.iter().map(|_| vec![]).collect();
     let Some(middle) = middle(samples, place, &network.scaling.scale) else {
         return found;
     };
-    let mut spread = match run.draws.is_empty() {
-        true => Spread::Covariance(Box::new(run.covariance.clone())),
-        false => Spread::Draws(&run.draws),
-    };
     let held = &middle.arguments[place];
-    let (mut trace, mut gradient) = (network.trace(), vec![0.0; range.len()]);
+    let mut evaluator = Evaluator::new(run, place);
     for j in 0..network.arguments {
         let met = || samples.iter().map(|s| s.arguments[place][j]);
         let (low, high) = met().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
@@ -253,26 +309,15 @@ fn slices(
             let at = low + size * p as f64 / (POINTS - 1) as f64;
             let mut values = held.clone();
             values[j] = at;
-            let scaling = &network.scaling;
-            let scaled: Vec<f64> = (values.iter().zip(&scaling.center).zip(&scaling.scale))
-                .map(|((v, c), s)| (v - c) / s)
-                .collect();
-            let region = run.facts.regions.get(place);
-            let visited = region.is_none_or(|r| r.distance(&scaled) <= 1.0);
-            for (i, v) in values.iter().enumerate() {
-                network.set_argument(&mut trace, i, *v);
-            }
-            let weights = &run.theta[range.clone()];
-            network.evaluate(weights, &mut trace);
-            network.differentiate(weights, &mut trace);
+            let visited = evaluator.visited(&values);
+            let outputs = evaluator.at(&values);
             let true_values = truth.and_then(|t| t.on_slice(middle, place, arguments, &values));
             for (k, points) in points.iter_mut().enumerate() {
-                gradient.fill(0.0);
-                network.accumulate_gradient(&trace, k, 1.0, &mut gradient);
+                let (value, std) = outputs[k];
                 points.push(SlicePoint {
                     at,
-                    value: trace.output[k],
-                    std: spread.std(&range, &gradient),
+                    value,
+                    std,
                     visited,
                     truth: true_values.as_ref().map(|t| t[k]),
                 });

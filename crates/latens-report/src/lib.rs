@@ -3,10 +3,14 @@
 //! A run folder is all that is looked at: its `states.csv` holds the records too. [`Shown::load`]
 //! reads it, [`page::html`] makes the page, [`figures::draw`] one figure.
 //!
+//! What both doors, the command line and Python, say in the same words is here too: [`summary`] of a fit,
+//! [`mod@check`] of records, and [`warnings`].
+//!
 //! Figures that stand still are drawn here, as SVG, for the page and for papers alike
 //! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
 
 pub mod base64;
+pub mod check;
 pub mod colours;
 pub mod equation;
 pub mod field;
@@ -19,10 +23,13 @@ pub mod plot;
 mod residuals;
 mod scale;
 mod shown;
+pub mod sight;
+pub mod summary;
 pub mod tables;
 pub mod text;
 pub mod thin;
 pub mod verdict;
+pub mod warnings;
 pub mod words;
 
 pub use shown::{Shown, Track};

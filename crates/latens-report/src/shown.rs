@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use latens::fit::run::{self, RecordFacts, Run};
-use latens::record::{Layout, Mapping, Table};
+use latens::fit::run::{self, Files, RecordFacts, Run};
+use latens::record::{Layout, Mapping, RecordError, Table};
 use latens::{Error, Record};
 
 /// A run to show.
@@ -36,25 +36,41 @@ impl Shown {
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let run = run::load(folder)?;
+        Ok(Self::new(folder, run, |path| Table::read(path)))
+    }
+
+    /// A run from its files; `name` is what it is called instead of a folder.
+    ///
+    /// # Errors
+    /// Those of [`run::from_files`].
+    pub fn from_files(files: &Files, name: &str) -> Result<Self, Error> {
+        let folder = Path::new(name);
+        let run = run::from_files(files, folder)?;
+        Ok(Self::new(folder, run, |path| {
+            let bytes = path.file_name().and_then(|n| files.get(n.to_str()?));
+            let bytes = bytes.map_or([].as_slice(), Vec::as_slice);
+            Table::from_csv(&path.display().to_string(), bytes)
+        }))
+    }
+
+    fn new(folder: &Path, run: Run, states: impl Fn(&Path) -> Result<Table, RecordError>) -> Self {
         let own = run.facts.records.iter().filter(|r| r.role != "test");
         let count = own.count();
         let (mut tracks, mut missing) = (vec![], vec![]);
         for place in 0..count {
-            let name = match count {
-                1 => "states.csv".into(),
-                _ => format!("states_{}.csv", place + 1),
-            };
-            match Track::read(&run, place, &folder.join(name)) {
+            let path = folder.join(run::states_file(place, count));
+            let read = states(&path).map_err(Error::from);
+            match read.and_then(|table| Track::new(&run, place, &path, &table)) {
                 Ok(track) => tracks.push(track),
                 Err(e) => missing.push(e.to_string()),
             }
         }
-        Ok(Self {
+        Self {
             folder: folder.display().to_string(),
             run,
             tracks,
             missing,
-        })
+        }
     }
 
     /// The tracks of the records that were learned from; all where there are none.
@@ -74,13 +90,12 @@ impl Shown {
 }
 
 impl Track {
-    fn read(run: &Run, place: usize, path: &Path) -> Result<Self, Error> {
-        let table = Table::read(path)?;
+    fn new(run: &Run, place: usize, path: &Path, table: &Table) -> Result<Self, Error> {
         let layout = Layout {
             time_step: Some(run.facts.sample_time),
             ..run.model.layout()
         };
-        let record = Record::from_table(&table, &layout, &Mapping::default(), None)?;
+        let record = Record::from_table(table, &layout, &Mapping::default(), None)?;
         let n = run.model.states.len();
         let matrix = |what: &str| -> Result<Vec<f64>, Error> {
             let mut values = vec![f64::NAN; record.len() * n];

@@ -1,4 +1,4 @@
-//! The form of numbers and lists, in the terminal and on the page.
+//! The form of numbers, lists and tables, in the terminal and on the page.
 
 /// Four significant digits, without an exponent where that is readable.
 pub fn number(value: f64) -> String {
@@ -75,6 +75,36 @@ pub fn list(names: &[&str]) -> String {
     }
 }
 
+/// Which side of its column a cell stands on.
+#[derive(Clone, Copy)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells in columns, two spaces apart, each line indented.
+pub fn table(indent: usize, sides: &[Side], rows: &[Vec<String>]) -> String {
+    let width = |k: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(k));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(sides).zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|((cell, side), &width)| match side {
+                Side::Left => format!("{cell:<width$}"),
+                Side::Right => format!("{cell:>width$}"),
+            })
+            .collect();
+        let line = format!("{}{}", " ".repeat(indent), cells.join("  "));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +137,14 @@ mod tests {
     fn parts_have_two_digits() {
         let shown = [0.5, 0.0123, 2.1e-5, 1e-9].map(percent);
         assert_eq!(shown, ["50 %", "1.2 %", "0.0021 %", "less than 0.0001 %"]);
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_not_padded() {
+        let rows = [["a", "1"], ["bcd", "µ"]].map(|r| r.map(String::from).to_vec());
+        assert_eq!(
+            table(1, &[Side::Left, Side::Right], &rows),
+            " a    1\n bcd  µ\n"
+        );
     }
 }

@@ -31,6 +31,7 @@ pub mod node_lstm;
 pub mod pr_ssm;
 pub mod rm;
 pub mod spinode;
+mod trained;
 pub mod windows;
 
 use latens::fit::nominal::Nominal;
@@ -39,6 +40,7 @@ use latens::solve::{EpochReport, Observer, Solver};
 use latens::step::Stepper;
 use latens::{Error, Model, score, solve};
 
+pub use trained::{LEAVES_NO_RUN, Trained, adopted, recipe, refuse, train};
 use windows::Problem;
 
 /// What a rival can be told.

@@ -1,5 +1,7 @@
 //! "Did you mean": the name closest to a misspelt one.
 
+use crate::Error;
+
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -22,6 +24,20 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     ranked
         .min_by_key(|&(rank, _)| rank)
         .map(|(_, c)| c.to_owned())
+}
+
+/// Index of a name, or an error with what may have been meant; `what` is what it is a name of.
+///
+/// # Errors
+/// [`Error::Setting`].
+pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, Error> {
+    names.iter().position(|n| *n == name).ok_or_else(|| {
+        let hint = match suggest(name, names.iter().copied()) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => format!("there are: {}", names.join(", ")),
+        };
+        Error::Setting(format!("there is no {what} `{name}`; {hint}"))
+    })
 }
 
 /// Number of letters to insert, delete or replace to get from one word to the other.

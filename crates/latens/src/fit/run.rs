@@ -18,16 +18,22 @@ mod facts;
 mod folder;
 mod states;
 mod stream;
+mod using;
 mod weights;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+pub use doubts::check_test;
 pub use facts::{About, Constant, EpochFacts, Facts, MemberFacts, RecordFacts};
 pub use folder::check;
 pub use stream::StreamFacts;
+pub use using::{Change, Predicted};
 
 use super::Fit;
 use crate::Error;
@@ -35,7 +41,7 @@ use crate::estimate::stream::State;
 use crate::estimate::{Prediction, Predictor, Start, ensemble};
 use crate::linalg::PackedCovariance;
 use crate::model::Model;
-use crate::record::{Record, write_csv_to};
+use crate::record::{Record, Table, write_csv_to};
 
 const MODEL: &str = "model.toml";
 const WEIGHTS: &str = "weights.safetensors";
@@ -152,8 +158,24 @@ impl Run {
 
 /// SHA-256 of bytes, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of the names and numbers of a table that is no file.
+pub fn table_sha256<V: AsRef<[f64]>>(table: &Table<V>) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    for (k, name) in table.names().enumerate() {
+        hash.update(name.as_bytes());
+        for values in table.values(k)?.chunks(1024) {
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            hash.update(bytes);
+        }
+    }
+    Ok(hexadecimal(&hash.finalize()))
 }
 
 /// SHA-256 of a file.
@@ -165,6 +187,12 @@ pub fn checksum(path: impl AsRef<Path>) -> Result<String, Error> {
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, e))?;
     Ok(sha256(&bytes))
 }
+
+/// The files of a run by their path inside the folder: a run that is in no folder.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// Takes the files of a run one by one.
+type Sink<'s> = dyn FnMut(String, Vec<u8>) -> Result<(), Error> + 's;
 
 /// Writes a run folder; `sources` are the records of the fit, in its order.
 ///
@@ -179,68 +207,97 @@ pub fn save(
     folder: impl AsRef<Path>,
     replace: bool,
 ) -> Result<(), Error> {
-    folder::write(folder.as_ref(), replace, |inside| {
-        write(fit, sources, facts, inside)?;
-        for (member, about) in fit.members.iter().zip(&facts.ensemble) {
-            let inside = inside.join(&about.run);
-            fs::create_dir_all(&inside).map_err(|e| Error::io("write", &inside, e))?;
-            write(member, sources, &facts.of_member(member, sources), &inside)?;
-        }
-        Ok(())
+    folder::write(folder.as_ref(), replace, |put| {
+        each_file(fit, sources, facts, put)
     })
 }
 
-/// Writes the files of one run.
-fn write(fit: &Fit, sources: &[Source], facts: &Facts, inside: &Path) -> Result<(), Error> {
-    let Fit {
-        model,
-        theta,
-        covariance,
-        draws,
-        ..
-    } = fit;
-    put(inside, model, facts, |path| {
-        weights::encode(model, theta, covariance, draws, path)
+/// The files that [`save`] writes.
+///
+/// # Errors
+/// [`Error::Record`] where a name of the model serves twice.
+pub fn files(fit: &Fit, sources: &[Source], facts: &Facts) -> Result<Files, Error> {
+    collected(|put| each_file(fit, sources, facts, put))
+}
+
+/// Writes a run that is in memory, as [`save`] does.
+///
+/// # Errors
+/// Those of [`save`].
+pub fn save_files(files: &Files, folder: impl AsRef<Path>, replace: bool) -> Result<(), Error> {
+    folder::write(folder.as_ref(), replace, |put| {
+        let mut each = files.iter();
+        each.try_for_each(|(name, bytes)| put(name.clone(), bytes.clone()))
+    })
+}
+
+/// Reads all files of a run folder, and no others.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn load_files(folder: impl AsRef<Path>) -> Result<Files, Error> {
+    folder::read(folder.as_ref())
+}
+
+fn collected(each: impl FnOnce(&mut Sink) -> Result<(), Error>) -> Result<Files, Error> {
+    let mut files = Files::new();
+    each(&mut |name, bytes| {
+        files.insert(name, bytes);
+        Ok(())
     })?;
-    for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
-        let table = states::table(&fit.model, source.record, estimate)?;
-        let name = match sources.len() {
-            1 => format!("{STATES}.csv"),
-            _ => format!("{STATES}_{}.csv", k + 1),
-        };
-        put_file(inside, &name, |path| {
-            let mut text = Vec::new();
-            let written = write_csv_to(&mut text, &table);
-            written.map_err(|e| Error::io("write", path, e))?;
-            Ok(text)
+    Ok(files)
+}
+
+fn each_file(fit: &Fit, sources: &[Source], facts: &Facts, put: &mut Sink) -> Result<(), Error> {
+    of_fit(fit, sources, facts, put)?;
+    for (member, about) in fit.members.iter().zip(&facts.ensemble) {
+        let facts = facts.of_member(member, sources);
+        of_fit(member, sources, &facts, &mut |name, bytes| {
+            put(format!("{}/{name}", about.run), bytes)
         })?;
     }
     Ok(())
 }
 
-/// The files that every run has.
-fn put(
-    inside: &Path,
-    model: &Model,
-    facts: &Facts,
-    weights: impl FnOnce(&Path) -> Result<Vec<u8>, Error>,
-) -> Result<(), Error> {
-    put_file(inside, MODEL, |_| Ok(model.text.as_bytes().to_vec()))?;
-    put_file(inside, WEIGHTS, weights)?;
-    put_file(inside, FACTS, |path| {
-        let json = facts.to_json();
-        json.map_err(|e| Error::io("write", path, e.into()))
-    })
+/// The files of one run.
+fn of_fit(fit: &Fit, sources: &[Source], facts: &Facts, put: &mut Sink) -> Result<(), Error> {
+    of_any(
+        &fit.model,
+        facts,
+        (&fit.theta, &fit.covariance, &fit.draws),
+        put,
+    )?;
+    for (k, (source, estimate)) in sources.iter().zip(&fit.estimates).enumerate() {
+        let table = states::table(&fit.model, source.record, estimate)?;
+        let (name, mut text) = (states_file(k, sources.len()), Vec::new());
+        let written = write_csv_to(&mut text, &table);
+        written.map_err(|e| Error::io("write", Path::new(&name), e))?;
+        put(name, text)?;
+    }
+    Ok(())
 }
 
-fn put_file(
-    inside: &Path,
-    name: &str,
-    content: impl FnOnce(&Path) -> Result<Vec<u8>, Error>,
+/// The files that every run has.
+fn of_any(
+    model: &Model,
+    facts: &Facts,
+    (theta, covariance, draws): (&[f64], &PackedCovariance, &[Vec<f64>]),
+    put: &mut Sink,
 ) -> Result<(), Error> {
-    let path = inside.join(name);
-    let bytes = content(&path)?;
-    fs::write(&path, bytes).map_err(|e| Error::io("write", &path, e))
+    put(MODEL.into(), model.text.as_bytes().to_vec())?;
+    let weights = weights::encode(model, theta, covariance, draws, Path::new(WEIGHTS))?;
+    put(WEIGHTS.into(), weights)?;
+    let json = facts.to_json();
+    let json = json.map_err(|e| Error::io("write", Path::new(FACTS), e.into()))?;
+    put(FACTS.into(), json)
+}
+
+/// The file with the states of the record at a place.
+pub fn states_file(place: usize, records: usize) -> String {
+    match records {
+        1 => format!("{STATES}.csv"),
+        _ => format!("{STATES}_{}.csv", place + 1),
+    }
 }
 
 /// What the record at a place serves for.
@@ -255,55 +312,82 @@ fn role(k: usize, trained: usize) -> &'static str {
 /// [`Error::Io`] where a file cannot be read.
 pub fn load(folder: impl AsRef<Path>) -> Result<Run, Error> {
     let folder = folder.as_ref();
-    let fail = |path: &Path, message: String| {
+    let fail = |message: String| {
         Err(Error::Run {
-            path: path.into(),
+            path: folder.into(),
             message,
         })
     };
     if !folder.is_dir() {
-        return fail(folder, "there is no such run folder".into());
+        return fail("there is no such run folder".into());
     }
-    let facts_path = folder.join(FACTS);
-    if !facts_path.is_file() {
-        return fail(
-            folder,
-            format!("this is no run folder: it has no {FACTS}; `latens fit … -o run` writes one"),
-        );
+    if !folder.join(FACTS).is_file() {
+        return fail(format!(
+            "this is no run folder: it has no {FACTS}; `latens fit … -o run` writes one"
+        ));
     }
-    let read = |path: &Path| fs::read(path).map_err(|e| Error::io("read", path, e));
-    let facts = match Facts::from_json(&read(&facts_path)?) {
-        Ok(facts) => facts,
-        Err(message) => return fail(&facts_path, message),
+    decode(folder, &|name| {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+        Ok(Cow::Owned(bytes))
+    })
+}
+
+/// A run from its files; `name` is what errors call its folder.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn from_files(files: &Files, name: impl AsRef<Path>) -> Result<Run, Error> {
+    let folder = name.as_ref();
+    decode(folder, &|name| match files.get(name) {
+        Some(bytes) => Ok(Cow::Borrowed(bytes.as_slice())),
+        None => {
+            let missing = io::Error::from(io::ErrorKind::NotFound);
+            Err(Error::io("read", &folder.join(name), missing))
+        }
+    })
+}
+
+/// Gives the bytes of a file of a run.
+type Read<'f> = dyn Fn(&str) -> Result<Cow<'f, [u8]>, Error> + 'f;
+
+fn decode(folder: &Path, read: &Read) -> Result<Run, Error> {
+    let fail = |name: &str, message: String| {
+        Err(Error::Run {
+            path: folder.join(name),
+            message,
+        })
     };
-    let model_path = folder.join(MODEL);
-    let text = read(&model_path)?;
+    let facts = match Facts::from_json(&read(FACTS)?) {
+        Ok(facts) => facts,
+        Err(message) => return fail(FACTS, message),
+    };
+    let text = read(MODEL)?;
     if sha256(&text) != facts.model_sha256 {
         return fail(
-            &model_path,
+            MODEL,
             "this file was changed after the fit, its weights belong to another model; restore it, or fit the changed model into a new folder".into(),
         );
     }
     let text = String::from_utf8_lossy(&text);
-    let mut model = Model::from_text(&model_path.display().to_string(), &text)?;
-    let weights_path = folder.join(WEIGHTS);
-    let bytes = read(&weights_path)?;
+    let mut model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
+    let bytes = read(WEIGHTS)?;
     let precision = facts.settings.precision();
-    let members = facts.ensemble.iter().map(|m| load(folder.join(&m.run)));
+    let members = facts.ensemble.iter().map(|m| {
+        let inside = |name: &str| read(&format!("{}/{name}", m.run));
+        decode(&folder.join(&m.run), &inside)
+    });
     let members = members.collect::<Result<_, _>>()?;
     let weights = match weights::decode(&bytes, &mut model, precision) {
         Ok(weights) => weights,
-        Err(message) => return fail(&weights_path, message),
+        Err(message) => return fail(WEIGHTS, message),
     };
     let stream = match &facts.stream {
         None => None,
-        Some(own) => {
-            let path = folder.join(STREAM);
-            match stream::decode(&read(&path)?, &model, &weights.theta, own, precision) {
-                Ok(state) => Some(state),
-                Err(message) => return fail(&path, message),
-            }
-        }
+        Some(own) => match stream::decode(&read(STREAM)?, &model, &weights.theta, own, precision) {
+            Ok(state) => Some(state),
+            Err(message) => return fail(STREAM, message),
+        },
     };
     Ok(Run {
         model,

@@ -13,6 +13,7 @@ use super::expression::Expr;
 use super::network::Activation;
 use crate::solve::given::Given;
 use reader::Reader;
+use values::Fields;
 
 /// A name or value with its place.
 #[derive(Debug, Clone)]
@@ -283,6 +284,17 @@ pub fn read(text: &str) -> (ModelFile, Vec<Diagnostic>) {
         diagnostics = toml_mistakes(errors);
     }
     (file, diagnostics)
+}
+
+/// Reads a text that is a `[fit]` section alone.
+pub fn read_settings(text: &str) -> (FitDef, Vec<Diagnostic>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader::new(text);
+    let settings = reader.fit(Fields::of(document.get_ref()));
+    match errors.is_empty() {
+        true => (settings, reader.diagnostics),
+        false => (settings, toml_mistakes(errors)),
+    }
 }
 
 /// The mistakes of a file that is no TOML, up to the first that makes the rest unreadable.

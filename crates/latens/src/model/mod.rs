@@ -224,6 +224,19 @@ impl Model {
         })
     }
 
+    /// Reads settings of a fit, a text with a section `[fit]` as it may stand in the file; `name` is
+    /// what errors call it.
+    pub fn settings(&self, name: &str, text: &str) -> Result<Given, Error> {
+        let (settings, mut diagnostics) = file::read_settings(text);
+        let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
+        let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
+        resolve::check_settings(&settings, &states, &channels, &mut diagnostics);
+        match diagnostics.is_empty() {
+            true => Ok(settings.given),
+            false => Err(ModelError::new(name, text, diagnostics).into()),
+        }
+    }
+
     /// The compiled equations, and the tables that they use.
     fn compile(file: &ModelFile, equations: Equations) -> (System, Vec<Curve>) {
         let curves: Vec<Curve> = file

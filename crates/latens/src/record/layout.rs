@@ -44,7 +44,11 @@ impl Columns {
     ///
     /// # Errors
     /// The mapping names what is not there, or an input or measurement has no column.
-    pub fn find(table: &Table, layout: &Layout, mapping: &Mapping) -> Result<Self, RecordError> {
+    pub fn find<V: AsRef<[f64]>>(
+        table: &Table<V>,
+        layout: &Layout,
+        mapping: &Mapping,
+    ) -> Result<Self, RecordError> {
         check_mapping(table, layout, mapping)?;
         let (inputs, measurements) = required(table, layout, mapping)?;
         let find = |name: String| table.find(mapping.get(&name).unwrap_or(&name));
@@ -79,8 +83,8 @@ impl Record {
     /// # Errors
     /// The mapping or the table does not have what is asked for, or its values do not make a
     /// record: see [`RecordError`]. Text or infinity in a column that is not used is no fault.
-    pub fn from_table(
-        table: &Table,
+    pub fn from_table<V: AsRef<[f64]>>(
+        table: &Table<V>,
         layout: &Layout,
         mapping: &Mapping,
         step: Option<f64>,
@@ -146,8 +150,8 @@ impl Record {
     }
 }
 
-pub(super) fn check_mapping(
-    table: &Table,
+pub(super) fn check_mapping<V: AsRef<[f64]>>(
+    table: &Table<V>,
     layout: &Layout,
     mapping: &Mapping,
 ) -> Result<(), RecordError> {
@@ -183,8 +187,8 @@ pub(super) fn check_mapping(
 }
 
 /// The columns of the inputs and of the measurements, or all that are missing at once.
-pub(super) fn required(
-    table: &Table,
+pub(super) fn required<V: AsRef<[f64]>>(
+    table: &Table<V>,
     layout: &Layout,
     mapping: &Mapping,
 ) -> Result<(Vec<usize>, Vec<usize>), RecordError> {
@@ -218,8 +222,8 @@ pub(super) fn required(
     })
 }
 
-fn common_length<'a>(
-    table: &Table,
+fn common_length<'a, V: AsRef<[f64]>>(
+    table: &Table<V>,
     mut columns: impl Iterator<Item = &'a usize>,
 ) -> Result<usize, RecordError> {
     let file = table.source.clone();
@@ -244,7 +248,10 @@ fn common_length<'a>(
 }
 
 /// The values of a column, none of them infinite.
-pub(super) fn finite(table: &Table, column: usize) -> Result<&[f64], RecordError> {
+pub(super) fn finite<V: AsRef<[f64]>>(
+    table: &Table<V>,
+    column: usize,
+) -> Result<&[f64], RecordError> {
     let values = table.values(column)?;
     match values.iter().position(|v| v.is_infinite()) {
         Some(row) => Err(RecordError::Infinite {
@@ -255,7 +262,11 @@ pub(super) fn finite(table: &Table, column: usize) -> Result<&[f64], RecordError
 }
 
 /// Columns side by side, row by row; NaN for a column that is not there.
-fn rows(table: &Table, n: usize, columns: &[Option<usize>]) -> Result<Vec<f64>, RecordError> {
+fn rows<V: AsRef<[f64]>>(
+    table: &Table<V>,
+    n: usize,
+    columns: &[Option<usize>],
+) -> Result<Vec<f64>, RecordError> {
     let width = columns.len();
     let mut matrix = vec![f64::NAN; n * width];
     for (k, column) in columns.iter().enumerate() {

@@ -105,6 +105,12 @@ impl Record {
         }
     }
 
+    /// The record without its last part, and that part by itself.
+    pub fn cut(&self, part: f64) -> (Self, Self) {
+        let at = self.len() - (part * self.len() as f64).round() as usize;
+        (self.slice(0..at), self.slice(at..self.len()))
+    }
+
     /// Time from sample `k` to the next.
     pub fn gap(&self, k: usize) -> f64 {
         self.time[k + 1] - self.time[k]

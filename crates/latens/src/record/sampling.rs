@@ -6,7 +6,10 @@ use super::{Record, Table};
 
 /// `t` or `time`, in any case only where the model has no use for the column: a temperature `T`
 /// is no clock.
-pub(super) fn time_column(table: &Table, used: impl Fn(usize) -> bool) -> Option<usize> {
+pub(super) fn time_column<V: AsRef<[f64]>>(
+    table: &Table<V>,
+    used: impl Fn(usize) -> bool,
+) -> Option<usize> {
     let any_case = |wanted: &str| {
         let mut names = table.names().enumerate();
         names.find_map(|(k, n)| (n.eq_ignore_ascii_case(wanted) && !used(k)).then_some(k))
@@ -19,7 +22,10 @@ pub(super) fn time_column(table: &Table, used: impl Fn(usize) -> bool) -> Option
 }
 
 /// The times of the samples, which must be there and increase.
-pub(super) fn times(table: &Table, column: usize) -> Result<&[f64], RecordError> {
+pub(super) fn times<V: AsRef<[f64]>>(
+    table: &Table<V>,
+    column: usize,
+) -> Result<&[f64], RecordError> {
     let time = finite(table, column)?;
     if let Some(row) = time.iter().position(|t| t.is_nan()) {
         return Err(RecordError::TimeMissing {
@@ -37,9 +43,9 @@ pub(super) fn times(table: &Table, column: usize) -> Result<&[f64], RecordError>
 }
 
 /// A step given beside a time column must be the record's.
-pub(super) fn check_step(
+pub(super) fn check_step<V: AsRef<[f64]>>(
     record: &Record,
-    table: &Table,
+    table: &Table<V>,
     clock: Option<usize>,
     step: Option<f64>,
 ) -> Result<(), RecordError> {

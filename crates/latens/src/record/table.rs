@@ -6,13 +6,13 @@ use std::path::Path;
 use super::error::{Cell, Place, RecordError};
 use super::{csv, mat, parquet};
 
-/// One named signal.
+/// One named signal; its values may be somebody else's, as `&[f64]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct Column<V = Vec<f64>> {
     /// The name in the file.
     pub name: String,
     /// The values; NaN where the cell is empty or holds text.
-    pub(super) values: Vec<f64>,
+    pub(super) values: V,
     /// Row and content of the first cell that holds text.
     ///
     /// Logs carry columns of dates and labels that no model asks for; the text is a fault only
@@ -20,9 +20,9 @@ pub struct Column {
     pub(super) text: Option<(usize, String)>,
 }
 
-impl Column {
+impl<V: AsRef<[f64]>> Column<V> {
     /// A column of numbers, NaN where there is no value.
-    pub fn new(name: impl Into<String>, values: Vec<f64>) -> Self {
+    pub fn new(name: impl Into<String>, values: V) -> Self {
         Self {
             name: name.into(),
             values,
@@ -32,40 +32,31 @@ impl Column {
 
     /// Number of values. In a MATLAB file it may differ from column to column.
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.values.as_ref().len()
+    }
+
+    /// The values, NaN where there is none.
+    pub fn into_values(self) -> V {
+        self.values
     }
 
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.values.as_ref().is_empty()
     }
 }
 
 /// A table of named columns and where it came from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct Table<V = Vec<f64>> {
     /// The file as the user named it; errors begin with it.
     pub source: String,
-    columns: Vec<Column>,
+    columns: Vec<Column<V>>,
     /// Physical line of each row; empty where rows are not lines of a text.
     lines: Vec<u32>,
 }
 
 impl Table {
-    /// A table from columns in memory. The names must differ.
-    ///
-    /// # Errors
-    /// [`RecordError::DuplicateName`].
-    pub fn new(source: impl Into<String>, columns: Vec<Column>) -> Result<Self, RecordError> {
-        let source = source.into();
-        check_names(&source, columns.iter().map(|c| c.name.as_str()))?;
-        Ok(Self {
-            source,
-            columns,
-            lines: Vec::new(),
-        })
-    }
-
     /// A table read from text, whose reader has checked the names.
     pub(super) fn from_text(source: &str, columns: Vec<Column>, lines: Vec<u32>) -> Self {
         Self {
@@ -95,9 +86,38 @@ impl Table {
         }
     }
 
+    /// Reads the bytes of a CSV file; `source` is the name that errors show.
+    ///
+    /// # Errors
+    /// They are no CSV.
+    pub fn from_csv(source: &str, bytes: &[u8]) -> Result<Self, RecordError> {
+        csv::parse(source, bytes)
+    }
+}
+
+impl<V: AsRef<[f64]>> Table<V> {
+    /// A table from columns in memory. The names must differ.
+    ///
+    /// # Errors
+    /// [`RecordError::DuplicateName`].
+    pub fn new(source: impl Into<String>, columns: Vec<Column<V>>) -> Result<Self, RecordError> {
+        let source = source.into();
+        check_names(&source, columns.iter().map(|c| c.name.as_str()))?;
+        Ok(Self {
+            source,
+            columns,
+            lines: Vec::new(),
+        })
+    }
+
     /// The columns in the order of the file.
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[Column<V>] {
         &self.columns
+    }
+
+    /// The columns alone.
+    pub fn into_columns(self) -> Vec<Column<V>> {
+        self.columns
     }
 
     /// The names of the columns in the order of the file.
@@ -119,7 +139,7 @@ impl Table {
     /// If there is no such column.
     pub fn values(&self, column: usize) -> Result<&[f64], RecordError> {
         match &self.columns[column].text {
-            None => Ok(&self.columns[column].values),
+            None => Ok(self.columns[column].values.as_ref()),
             Some((row, text)) => Err(RecordError::NotANumber {
                 at: self.cell(column, *row),
                 text: text.clone(),

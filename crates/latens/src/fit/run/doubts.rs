@@ -1,9 +1,26 @@
 //! Reasons not to believe a prediction, in words.
 
-use super::{Facts, RecordFacts};
+use super::{Facts, RecordFacts, Source};
+use crate::Error;
 use crate::check::DETERMINED;
-use crate::estimate::Prediction;
+use crate::estimate::{Prediction, Start};
+use crate::fit::Fit;
 use crate::model::Model;
+use crate::record::Record;
+
+/// Whether anything is left of a test behind its warm-up: what would only come out after the fit.
+///
+/// # Errors
+/// [`Error::Setting`].
+pub fn check_test(file: &str, record: &Record, warm_up: usize) -> Result<(), Error> {
+    if warm_up < record.len() {
+        return Ok(());
+    }
+    Err(Error::Setting(format!(
+        "{file} has {} samples, and --warmup takes {warm_up}: nothing is left to predict",
+        record.len()
+    )))
+}
 
 impl Facts {
     /// Why a prediction of a file may be wrong: it leaves the finite numbers, or what training
@@ -57,6 +74,23 @@ impl Facts {
                 ));
             }
         }
+        doubts
+    }
+
+    /// Predicts a record that played no part in the fit and adds its scores; gives the doubts about
+    /// them.
+    pub fn test(&mut self, fit: &Fit, source: &Source, warm_up: usize) -> Vec<String> {
+        let prediction = fit.predict(source.record, Start::WarmUp(warm_up));
+        let mut doubts = vec![];
+        if self.records.iter().any(|r| r.sha256 == source.sha256) {
+            doubts.push(format!(
+                "{} has played a part already: as a test it says nothing",
+                source.file
+            ));
+        }
+        doubts.extend(self.doubts(&fit.model, &source.file, &prediction));
+        let tested = RecordFacts::tested(&fit.predictor(), source, &prediction);
+        self.records.push(tested);
         doubts
     }
 

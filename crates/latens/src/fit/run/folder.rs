@@ -10,8 +10,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{ENSEMBLE, FACTS, MODEL, STATES, STREAM, WEIGHTS};
+use super::{ENSEMBLE, FACTS, Files, MODEL, STATES, STREAM, Sink, WEIGHTS};
 use crate::Error;
+
+/// What somebody made of the run, and can make again.
+const PAGE: &str = "report.html";
 
 /// What stands where a run shall be written.
 enum Target {
@@ -32,15 +35,20 @@ pub fn check(folder: impl AsRef<Path>, replace: bool) -> Result<(), Error> {
     Temporary::beside(folder).map(drop)
 }
 
-/// Fills a new folder and gives it its name.
+/// Fills a new folder with files and gives it its name.
 pub fn write(
     folder: &Path,
     replace: bool,
-    fill: impl FnOnce(&Path) -> Result<(), Error>,
+    fill: impl FnOnce(&mut Sink) -> Result<(), Error>,
 ) -> Result<(), Error> {
     inspect(folder, replace)?;
     let temporary = Temporary::beside(folder)?;
-    fill(&temporary.path)?;
+    fill(&mut |name, bytes| {
+        let path = temporary.path.join(name);
+        let inside = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = inside.and_then(|()| fs::write(&path, bytes));
+        written.map_err(|e| Error::io("write", &path, e))
+    })?;
     sync(&temporary.path);
     // someone may have written there while the fit ran
     let target = inspect(folder, replace)?;
@@ -62,6 +70,26 @@ pub fn write(
             fs::remove_dir_all(&old).map_err(|e| Error::io("remove the old run in", &old, e))
         }
     }
+}
+
+/// The files of the run in a folder, and of the members of an ensemble inside of it.
+pub fn read(folder: &Path) -> Result<Files, Error> {
+    let mut files = Files::new();
+    let entries = fs::read_dir(folder).map_err(|e| Error::io("look into", folder, e))?;
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if path.is_dir() {
+            let member = name == ENSEMBLE || name.parse::<usize>().is_ok();
+            for (inside, bytes) in if member { read(&path)? } else { Files::new() } {
+                files.insert(format!("{name}/{inside}"), bytes);
+            }
+        } else if belongs(&name) && name != PAGE {
+            let bytes = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+            files.insert(name.into(), bytes);
+        }
+    }
+    Ok(files)
 }
 
 fn inspect(folder: &Path, replace: bool) -> Result<Target, Error> {
@@ -109,7 +137,7 @@ fn belongs(name: &str) -> bool {
     let states = name
         .strip_prefix(STATES)
         .and_then(|n| n.strip_suffix(".csv"));
-    [MODEL, FACTS, WEIGHTS, STREAM, ENSEMBLE, "report.html"].contains(&name)
+    [MODEL, FACTS, WEIGHTS, STREAM, ENSEMBLE, PAGE].contains(&name)
         || states.is_some_and(|n| {
             n.is_empty()
                 || n.strip_prefix('_')

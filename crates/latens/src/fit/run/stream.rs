@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::constants;
 use super::weights::{Tensor, pack, unpack};
-use super::{Run, folder, weights};
+use super::{Files, Run, STREAM, Sink, folder};
 use crate::Error;
 use crate::estimate::stream::{Options, Progress, Setting, State, Stream};
 use crate::linalg::PackedCovariance;
@@ -117,16 +117,28 @@ impl Run {
     /// # Errors
     /// Those of [`super::save`].
     pub fn save(&self, folder: impl AsRef<Path>, replace: bool) -> Result<(), Error> {
-        folder::write(folder.as_ref(), replace, |inside| {
-            super::put(inside, &self.model, &self.facts, |path| {
-                let (theta, covariance) = (&self.theta, &self.covariance);
-                weights::encode(&self.model, theta, covariance, &self.draws, path)
-            })?;
-            match &self.stream {
-                Some(state) => super::put_file(inside, super::STREAM, |path| encode(state, path)),
-                None => Ok(()),
-            }
-        })
+        folder::write(folder.as_ref(), replace, |put| self.each_file(put))
+    }
+
+    /// The files that [`Run::save`] writes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a file cannot be encoded.
+    pub fn files(&self) -> Result<Files, Error> {
+        super::collected(|put| self.each_file(put))
+    }
+
+    fn each_file(&self, put: &mut Sink) -> Result<(), Error> {
+        let learned = (
+            self.theta.as_slice(),
+            &self.covariance,
+            self.draws.as_slice(),
+        );
+        super::of_any(&self.model, &self.facts, learned, put)?;
+        match &self.stream {
+            Some(state) => put(STREAM.into(), encode(state, Path::new(STREAM))?),
+            None => Ok(()),
+        }
     }
 }
 

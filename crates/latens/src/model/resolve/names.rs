@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::expression::is_name_start;
-use super::super::file::{At, ModelFile};
+use super::super::file::{At, FitDef, ModelFile};
 use super::functions;
 use crate::suggest::suggest;
 
@@ -144,17 +144,27 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     for (name, _) in lqr.flat_map(|l| &l.inputs) {
         check(name, &inputs, "an input");
     }
-    for (name, _) in &file.fit.states {
-        check(name, &states, "a state");
-    }
-    let channels = file.measurements.iter();
-    let channels: Vec<&str> = channels.map(|m| m.name.value.as_str()).collect();
-    for (name, _) in &file.fit.measurements {
-        check(name, &channels, "a measurement");
-    }
     let controls = held_out.flat_map(|h| &h.inputs).chain(&simulation.inputs);
     for (name, _) in controls {
         check(name, &inputs, "an input");
+    }
+    let channels = file.measurements.iter();
+    let channels: Vec<&str> = channels.map(|m| m.name.value.as_str()).collect();
+    check_settings(&file.fit, &states, &channels, diagnostics);
+}
+
+/// Names of states and measurements in settings of a fit.
+pub fn check_settings(
+    settings: &FitDef,
+    states: &[&str],
+    channels: &[&str],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for (name, _) in &settings.states {
+        diagnostics.extend(reference_mistake(name, states, "a state"));
+    }
+    for (name, _) in &settings.measurements {
+        diagnostics.extend(reference_mistake(name, channels, "a measurement"));
     }
 }
 

@@ -3,10 +3,10 @@
 use latens::Model;
 use latens::fit::run::{Facts, RecordFacts};
 use latens::score::named::Scores;
-use latens_report::words::{noise_levels, pass};
 use serde_json::json;
 
 use crate::text::{self, Side};
+use crate::words::{noise_levels, pass};
 
 /// A short table of each record's errors, and the unknown constants.
 pub fn table(model: &Model, facts: &Facts) -> String {

@@ -1,0 +1,55 @@
+"""Latens learns the equations nobody measured: hidden states and unknown dynamics from partial measurements.
+
+    import latens
+
+    model = latens.Model.from_file("slide.toml")
+    fit = model.fit("record.csv")
+    fit.states["v"].mean, fit.states["v"].std
+    fit.plot()
+"""
+
+from . import systems
+from ._errors import (
+    Diverged,
+    Error,
+    FileError,
+    FitWarning,
+    Interrupted,
+    ModelError,
+    RecordError,
+    SettingError,
+)
+from ._fit import Band, Constant, Fit, FitRecord, Network, NetworkValue, Prediction, State, load
+from ._latens import VERSION as __version__
+from ._model import Check, Model
+from ._progress import Progress
+from ._record import Record
+from ._stream import Estimate, Stream
+
+__all__ = [
+    "Band",
+    "Check",
+    "Constant",
+    "Diverged",
+    "Error",
+    "Estimate",
+    "FileError",
+    "Fit",
+    "FitRecord",
+    "FitWarning",
+    "Interrupted",
+    "Model",
+    "ModelError",
+    "Network",
+    "NetworkValue",
+    "Prediction",
+    "Progress",
+    "Record",
+    "RecordError",
+    "SettingError",
+    "State",
+    "Stream",
+    "__version__",
+    "load",
+    "systems",
+]

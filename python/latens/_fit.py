@@ -1,0 +1,483 @@
+"""Fits: what was learned, what it says of records, and how far to trust it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _latens
+from ._errors import FitWarning, SettingError
+from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import pandas
+    import polars
+    import xarray
+
+    from ._model import Model
+    from ._progress import Listener
+    from ._stream import Stream
+
+Columns = list[tuple[str, Array]]
+
+
+@dataclass(frozen=True)
+class Band:
+    """A signal with its standard deviation; as an array it is the mean."""
+
+    mean: Array
+    std: Array
+    unit: str = ""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.mean, dtype=dtype) if copy else np.asarray(self.mean, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+
+@dataclass(frozen=True)
+class State(Band):
+    """A state over a record that a fit learned from: its estimate from the whole record."""
+
+    #: Predicted from the estimate one sample before.
+    one_step: Array = field(default_factory=lambda: np.empty(0))
+    #: Simulated from the estimated start, never corrected; NaN behind the point where it diverged.
+    free_run: Array = field(default_factory=lambda: np.empty(0))
+    #: Where the record knows it.
+    truth: Array | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An unknown constant as it was learned."""
+
+    value: float
+    std: float
+    unit: str = ""
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class _Table:
+    """Columns that become a data frame."""
+
+    _columns: Columns
+    _units: Mapping[str, str]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Array]:
+        return dict(self._columns)
+
+    @property
+    def t(self) -> Array:
+        """The times."""
+        return self._by_name["t"]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All columns, named as in the command line's CSV."""
+        return to_pandas(self._columns)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All columns, named as in the command line's CSV."""
+        return to_polars(self._columns)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """All columns over the coordinate `t`."""
+        return to_xarray(self._columns, self._units)
+
+    def _bands(self, names: list[str], mean: str, std: str) -> dict[str, Band]:
+        own, found = self._by_name, [n for n in names if f"{n}.{mean}" in self._by_name]
+        units = self._units
+        return {n: Band(own[f"{n}.{mean}"], own[f"{n}.{std}"], units.get(n, "")) for n in found}
+
+
+class FitRecord(_Table):
+    """What a fit says of one of its records."""
+
+    def __init__(self, fit: Fit, place: int, track: int | None) -> None:
+        facts = fit.facts["records"][place]
+        self._units = fit.model.units
+        self._names = fit.model.states
+        self._columns = [] if track is None else fit._raw.states(track)
+        self.name: str = facts["file"]
+        #: "train", "validate" or "test".
+        self.role: str = facts["role"]
+        self.samples: int = facts["samples"]
+        self.scores: dict[str, Any] = _scores(facts)
+
+    @cached_property
+    def states(self) -> dict[str, State]:
+        """The states over time, by name; none of a test, which `fit.predict` gives."""
+        own = self._by_name
+        found = [n for n in self._names if f"{n}.smoothed" in own]
+        return {
+            n: State(
+                own[f"{n}.smoothed"],
+                own[f"{n}.std"],
+                self._units.get(n, ""),
+                own[f"{n}.one_step"],
+                own[f"{n}.free_run"],
+                own.get(f"truth_{n}"),
+            )
+            for n in found
+        }
+
+    def __repr__(self) -> str:
+        return f"<record {self.name!r} ({self.role}) of a fit, {self.samples} samples>"
+
+
+class Prediction(_Table):
+    """A record as a fit sees it: predicted, estimated or simulated."""
+
+    def __init__(self, model: Model, used: tuple[Columns, str, list[str]], kind: str) -> None:
+        self._columns, facts, said = used
+        self._units, self._names, self._channels = model.units, model.states, model.measured
+        self._kind = kind
+        #: All numbers that the command line's --json has.
+        self.facts: dict[str, Any] = json.loads(facts)
+        self.scores: dict[str, Any] = _scores(self.facts)
+        self.warnings = said
+        for warning in said:
+            warnings.warn(warning, FitWarning, stacklevel=3)
+
+    @cached_property
+    def states(self) -> dict[str, Band]:
+        """The states over time, by name."""
+        return self._bands(self._names, self._kind, "std")
+
+    @cached_property
+    def y(self) -> dict[str, Band]:
+        """The measured channels, without the sensors' noise; of predictions and simulations."""
+        return self._bands(self._channels, "output", "output_std")
+
+    @cached_property
+    def adapted(self) -> dict[str, tuple[Constant, Constant]]:
+        """Constants that were estimated again: before and after."""
+        def constant(c: dict[str, Any]) -> Constant:
+            return Constant(c["value"], c["std"], c["unit"])
+
+        changes = self.facts.get("adapted", [])
+        return {c["before"]["name"]: (constant(c["before"]), constant(c["after"])) for c in changes}
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        errors = ", ".join(f"{n} {e:.2g}" for n, e in self.scores.get("nrmse", {}).items())
+        scores = f"; nRMSE {errors}" if errors else ""
+        return f"<{self._kind} states {', '.join(self.states)}, {len(self)} samples{scores}>"
+
+
+@dataclass(frozen=True)
+class NetworkValue:
+    """A network's outputs with their standard deviations; as an array it is the mean. With several
+    outputs the last axis is theirs, and `value["name"]` is one of them."""
+
+    mean: Array
+    std: Array
+    #: Whether training met the like of these arguments: elsewhere the network guesses.
+    visited: npt.NDArray[np.bool_]
+    outputs: tuple[str, ...]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.mean, dtype=dtype) if copy else np.asarray(self.mean, dtype=dtype)
+
+    def __getitem__(self, output: str) -> NetworkValue:
+        if output not in self.outputs:
+            raise KeyError(f"there is no output {output!r}; there are: {', '.join(self.outputs)}")
+        if len(self.outputs) == 1:
+            return self
+        k = self.outputs.index(output)
+        return NetworkValue(self.mean[..., k], self.std[..., k], self.visited, (output,))
+
+
+class Network:
+    """A learned function: `fit.network("gate")(V=-60, h=np.linspace(0, 1))`. Arguments broadcast; one that
+    is an expression in the model has no name and is given by its place."""
+
+    def __init__(self, raw: _latens.Fit, place: int, name: str, arguments: list[str], outputs: list[str]) -> None:
+        self._raw, self._place = raw, place
+        self.name, self.arguments, self.outputs = name, arguments, outputs
+
+    def __call__(self, *places: Signal, **named: Signal) -> NetworkValue:
+        given: dict[str, Signal] = dict(zip(self.arguments, places))
+        wrong = [n for n in named if n not in self.arguments or n in given]
+        missing = [n for n in self.arguments if n not in given and n not in named]
+        if wrong or missing or len(places) > len(self.arguments):
+            raise SettingError(f"network {self.name} is called as {self.name}({', '.join(self.arguments)})")
+        given.update(named)
+        columns = np.broadcast_arrays(*(np.asarray(given[n], dtype=np.float64) for n in self.arguments))
+        shape = columns[0].shape
+        rows = np.stack([column.ravel() for column in columns], axis=1)
+        mean, std, visited = self._raw.network(self._place, np.ascontiguousarray(rows))
+        form = shape if len(self.outputs) == 1 else (*shape, len(self.outputs))
+        return NetworkValue(mean.reshape(form), std.reshape(form), visited.reshape(shape), tuple(self.outputs))
+
+    def __repr__(self) -> str:
+        return f"<network {self.name}({', '.join(self.arguments)})>"
+
+
+class Fit:
+    """A fitted model; `model.fit` makes one, `latens.load` reads one."""
+
+    _raw: _latens.Fit
+
+    def __init__(self) -> None:
+        raise TypeError("a fit is made by model.fit, or read by latens.load")
+
+    @classmethod
+    def _of(cls, raw: _latens.Fit) -> Fit:
+        fit = cls.__new__(cls)
+        fit._raw = raw
+        return fit
+
+    @classmethod
+    def _of_files(cls, files: dict[str, bytes]) -> Fit:
+        return cls._of(_latens.Fit.of_files(files))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fit._of_files, (dict(self._raw.to_files()),)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """All that is known of it besides weights and states: the content of fit.json."""
+        facts: dict[str, Any] = json.loads(self._raw.facts)
+        return facts
+
+    @cached_property
+    def model(self) -> Model:
+        """The model that was fitted."""
+        from ._model import Model
+
+        return Model._of(self._raw.model, self.facts["model_file"])
+
+    @cached_property
+    def records(self) -> list[FitRecord]:
+        """Its records: those learned from, those that validated, those that tested."""
+        tracks = {place: k for k, place in enumerate(self._raw.places)}
+        places = range(len(self.facts["records"]))
+        return [FitRecord(self, place, tracks.get(place)) for place in places]
+
+    @property
+    def states(self) -> dict[str, State]:
+        """The states over the first record, by name: `.mean`, `.std`, `.free_run`, …"""
+        return self.records[0].states if self.records else {}
+
+    @property
+    def t(self) -> Array:
+        """The times of the first record."""
+        return self.records[0].t
+
+    @cached_property
+    def unknowns(self) -> dict[str, Constant]:
+        """The unknown constants, by name."""
+        each = self.facts["unknowns"]
+        return {c["name"]: Constant(c["value"], c["std"], c["unit"]) for c in each}
+
+    @cached_property
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Errors of the free runs: `scores["nrmse"][record][column]`, likewise "rmse", "mean_nrmse",
+        "mean_nrmse_hidden", "nrmse_one_step", "nrmse_smoothed". A column is a channel, or `truth_<state>`
+        where the truth is known; a run that diverged has infinity."""
+        found: dict[str, dict[str, Any]] = {}
+        taken: set[str] = set()
+        for record in self.records:
+            name = record.name if record.name not in taken else f"{record.name} ({record.role})"
+            taken.add(name)
+            for measure, value in record.scores.items():
+                found.setdefault(measure, {})[name] = value
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before it is believed."""
+        return list(self.facts["warnings"])
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return float(self.facts["seconds"])
+
+    @property
+    def seed(self) -> int:
+        """Of the start that was kept."""
+        return int(self.facts["seed"])
+
+    @property
+    def solver(self) -> str:
+        return str(self.facts["solver"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting; with them and the records a fit repeats bit for bit."""
+        return dict(self.facts["settings"])
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped before its time."""
+        return bool(self.facts["stopped"])
+
+    def summary(self) -> str:
+        """What the command line says of it."""
+        return self._raw.summary()
+
+    def network(self, name: str | None = None) -> Network:
+        """A learned function by its name; the only one where there is one."""
+        networks = self._raw.model.networks
+        names = [n for n, _, _ in networks]
+        if name is None and len(names) == 1:
+            name = names[0]
+        if name not in names:
+            raise SettingError(f"there is no network `{name}`; there are: {', '.join(names)}")
+        place = names.index(name)
+        return Network(self._raw, place, *networks[place])
+
+    @cached_property
+    def samples(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Draws from the posterior, the first axis counts them: of each unknown constant, of the weights
+        `<network>.layer1.weight`, …, and of each state over the first record. Empty where the solver
+        draws none."""
+        theta, draws = self._raw.theta()
+        if not len(draws):
+            return {}
+        values = theta + draws
+        found: dict[str, Array] = {}
+        count = len(self.model.unknowns)
+        for k, name in enumerate(self.model.unknowns):
+            found[name] = self._raw.unknown(k, np.ascontiguousarray(values[:, k]))
+        at = count
+        for name, rows, columns in self._raw.weights:
+            block = values[:, at : at + rows * columns]
+            shape = (len(draws), rows) if name.endswith(".bias") else (len(draws), rows, columns)
+            found[name] = block.reshape(shape)
+            at += rows * columns
+        return found
+
+    def predict(
+        self,
+        record: RecordLike,
+        warmup: int | None = None,
+        *,
+        adapt: str | Sequence[str] = (),
+        adapt_prior: float = 0.1,
+    ) -> Prediction:
+        """Finds the state in a record's first samples, runs free over the rest and scores that.
+
+        `warmup` is how many samples (100, or a tenth of a shorter record); `adapt` names constants that are
+        estimated again on them, which may have changed since the fit by `adapt_prior` of their value.
+        """
+        source = as_record(record, self.model)._source(self._raw.model)
+        names = [adapt] if isinstance(adapt, str) else list(adapt)
+        return Prediction(self.model, self._raw.predict(source, warmup, names, adapt_prior), "predicted")
+
+    def estimate(self, record: RecordLike, smooth: bool = True, *, loosen: float | None = None) -> Prediction:
+        """The states of a record with all its measurements: from the whole of it, or with `smooth=False`
+        each from the past alone. `loosen` is a factor on the process noise; without it the record's
+        likelihood chooses."""
+        source = as_record(record, self.model)._source(self._raw.model)
+        used = self._raw.estimate(source, smooth, loosen)
+        return Prediction(self.model, used, "smoothed" if smooth else "filtered")
+
+    def simulate(
+        self,
+        u: Mapping[str, Signal] | RecordLike | None = None,
+        t: Signal | None = None,
+        *,
+        start: Mapping[str, float] | None = None,
+        steps: int = 1000,
+    ) -> Prediction:
+        """Follows the learned equations from the model's start values, or `start`, driven by inputs: arrays
+        by name with times `t`, or a record that has them. A model that nothing drives runs for `steps`."""
+        given = [(name, float(value)) for name, value in (start or {}).items()]
+        driving = None
+        if u is not None or t is not None:
+            arrays = isinstance(u, Mapping) or u is None
+            record = Record(t, u=u) if arrays else as_record(u, self.model)
+            driving = record._driving(self._raw)
+        return Prediction(self.model, self._raw.simulate(driving, steps + 1, given), "predicted")
+
+    def stream(
+        self, *, learn: bool | None = None, forget: float | None = None, gate: float | None = None
+    ) -> Stream:
+        """An online estimator that starts from this fit: a sample in, an estimate out. With `learn` the
+        model goes on learning; `forget` is its memory in samples; a channel more than `gate` (10) standard
+        deviations off pulls no harder than one at that distance."""
+        from ._stream import Stream
+
+        return Stream._of(self._raw.stream(learn, forget, gate))
+
+    def resume(
+        self, *, threads: int | None = None, progress: bool | Listener | None = None, **settings: Any
+    ) -> Fit:
+        """Goes on with a fit that was stopped, or with more `epochs`, on the same records."""
+        own = [(r.role, track) for track, r in enumerate(self.records) if r.role != "test"]
+        return self.model._learn(
+            [self._raw.source(track) for role, track in own if role == "train"],
+            [self._raw.source(track) for role, track in own if role == "validate"],
+            [],
+            given=settings,
+            threads=threads,
+            progress=progress,
+            resumed=self,
+        )
+
+    def save(self, folder: str | os.PathLike[str], force: bool = False) -> None:
+        """Writes the run folder, which every command of `latens` reads too; whole or not at all. Another
+        run is replaced only with `force`."""
+        self._raw.save(os.fspath(folder), force)
+
+    def report(self, path: str | os.PathLike[str] = "report.html") -> None:
+        """Writes the page that shows whether to believe it: one file that asks no host for anything."""
+        self._raw.write_report(os.fspath(path))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The first record with its states, as in states.csv; of others see `records`."""
+        return self.records[0].to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """The first record with its states, as in states.csv; of others see `records`."""
+        return self.records[0].to_polars()
+
+    def plot(self, record: int = 0) -> matplotlib.figure.Figure:
+        """Draws the states over a record: the estimate with its band beside the free run."""
+        from ._plot import figure
+
+        return figure(self, record)
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from ._plot import html
+
+        return html(self)
+
+
+def load(folder: str | os.PathLike[str]) -> Fit:
+    """Reads a run folder, of `fit.save` or of the command line."""
+    return Fit._of(_latens.Fit.load(os.fspath(folder)))
+
+
+_MEASURES = ("rmse", "nrmse", "nrmse_one_step", "nrmse_smoothed", "mean_nrmse", "mean_nrmse_hidden")
+
+
+def _scores(facts: dict[str, Any]) -> dict[str, Any]:
+    """The scores among facts; a run that diverged has infinity."""
+    def known(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: math.inf if v is None else v for name, v in value.items()}
+        return value
+
+    return {measure: known(facts[measure]) for measure in _MEASURES if measure in facts}

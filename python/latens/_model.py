@@ -1,0 +1,346 @@
+"""Models: what is known of a system, and where knowledge ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _latens, _toml
+from ._errors import Interrupted
+from ._fit import Fit
+from ._progress import Listener, Watch
+from ._record import Record, RecordLike, as_records, table_html
+
+Section = Mapping[str, Any]
+
+
+class Model:
+    """A model, written down section by section under the names of the model file:
+
+    >>> model = Model(
+    ...     name="Slide",
+    ...     time={"unit": "s", "step": 0.001},
+    ...     inputs={"u": "V"},
+    ...     states={"q": {"derivative": "v", "unit": "m"}, "v": "gain*u - friction(v)"},
+    ...     networks={"friction": ["10 tanh"]},
+    ...     unknowns={"gain": {"guess": 0.3, "scale": 0.1, "positive": True}},
+    ...     measurements={"q": "q"},
+    ... )
+
+    A state may be its derivative alone, and a network its layers. The sections become the text of a model
+    file, `model.text`, which errors point into. `Model.from_file` and `Model.from_string` read one that is
+    there already; `latens.systems` has the built-in ones.
+    """
+
+    _raw: _latens.Model
+    #: The fit that Ctrl-C ended last, as far as it came.
+    interrupted: Fit | None
+
+    def __init__(
+        self,
+        *,
+        states: Mapping[str, str | Section],
+        measurements: Mapping[str, str | Section],
+        name: str = "",
+        description: str = "",
+        time: Section | None = None,
+        constants: Section | None = None,
+        inputs: Mapping[str, str | Section] | None = None,
+        expressions: Mapping[str, str] | None = None,
+        networks: Mapping[str, Sequence[str] | Section] | None = None,
+        unknowns: Mapping[str, Section] | None = None,
+        tables: Mapping[str, Section] | None = None,
+        truth: Section | None = None,
+        simulation: Section | None = None,
+        fit: Section | None = None,
+    ) -> None:
+        def written(shorthand: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+            short = {n: v if isinstance(v, Mapping) else {shorthand: v} for n, v in entries.items()}
+            return short
+
+        text = f"name = {_toml.value(name)}\n" if name else ""
+        if description:
+            text += f"description = {_toml.value(description)}\n"
+        sections: dict[str, Mapping[str, Any] | None] = {
+            "time": time,
+            "constants": constants,
+            "inputs": inputs,
+            "states": written("derivative", states),
+            "expressions": expressions,
+            "networks": written("layers", networks or {}),
+            "unknowns": unknowns,
+            "measurements": measurements,
+            "tables": tables,
+            "truth": truth,
+            "simulation": simulation,
+            "fit": fit,
+        }
+        for heading, entries in sections.items():
+            if entries:
+                text += _toml.section(heading, entries)
+        self._read(_latens.Model.parse("model", text), "model")
+
+    def _read(self, raw: _latens.Model, file: str) -> None:
+        self._raw, self._file, self.interrupted = raw, file, None
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Model:
+        """Reads a model file."""
+        return cls._of(_latens.Model.read(os.fspath(path)), os.fspath(path))
+
+    @classmethod
+    def from_string(cls, text: str, name: str = "model") -> Model:
+        """Reads the text of a model file; `name` is what errors call it."""
+        return cls._of(_latens.Model.parse(name, text), name)
+
+    @classmethod
+    def _of(cls, raw: _latens.Model, file: str) -> Model:
+        model = cls.__new__(cls)
+        model._read(raw, file)
+        return model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Model.from_string, (self.text, self._file)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def text(self) -> str:
+        """The text of the model file."""
+        return self._raw.text
+
+    @property
+    def name(self) -> str:
+        return self._raw.name
+
+    @property
+    def description(self) -> str:
+        return self._raw.description
+
+    @property
+    def states(self) -> list[str]:
+        """Names of the states."""
+        return [name for name, _ in self._raw.states]
+
+    @property
+    def hidden(self) -> list[str]:
+        """States that no measurement sees directly."""
+        return self._raw.hidden
+
+    @property
+    def measured(self) -> list[str]:
+        """Names of the measured channels."""
+        return [name for name, _ in self._raw.measured]
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the inputs."""
+        return [name for name, _ in self._raw.inputs]
+
+    @property
+    def unknowns(self) -> list[str]:
+        """Names of the unknown constants."""
+        return [name for name, _ in self._raw.unknowns]
+
+    @property
+    def networks(self) -> dict[str, list[str]]:
+        """The networks and what each is called with, as it stands in the equations."""
+        return {name: arguments for name, arguments, _ in self._raw.networks}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units by name, of `t` too."""
+        every = [*self._raw.states, *self._raw.measured, *self._raw.inputs, *self._raw.unknowns]
+        return {"t": self._raw.time_unit, **{name: unit for name, unit in every if unit}}
+
+    def fit(
+        self,
+        records: RecordLike | Sequence[RecordLike],
+        *,
+        validate: RecordLike | Sequence[RecordLike] = (),
+        test: RecordLike | Sequence[RecordLike] = (),
+        warmup: int | None = None,
+        seed: int | None = None,
+        solver: str | None = None,
+        threads: int | None = None,
+        progress: bool | Listener | None = None,
+        **settings: Any,
+    ) -> Fit:
+        """Learns networks and unknown constants from records.
+
+        A record is a `latens.Record`, a file, a data frame, an xarray dataset or a dict of arrays. `validate`
+        are records that are never learned from but choose between stages and starts; `test` play no part and
+        are predicted at the end, behind `warmup` first samples. `seed` (1) is that of the networks' random
+        start; `solver` is "batch", "joint", "alternating", "as-printed", or a method of others: "node",
+        "spinode", "rm". All other settings have the names of the model file's [fit] section: epochs, starts,
+        ensemble, validate_tail, hidden_noise, measurement_variance={"V": 1e-2}, …; they override what stands
+        there. `progress` shows a bar where somebody looks; True always, False never; a function is called
+        with a `latens.Progress`, and stops the fit by returning False.
+
+        Ctrl-C ends the fit after the iteration it is in and raises `latens.Interrupted`, a
+        KeyboardInterrupt; what was learned so far is its `fit`, and `model.interrupted`, which can be used
+        as it is and gone on with: `model.interrupted.resume()`. A second Ctrl-C does not wait for that.
+        """
+        given = {"solver": solver, "seed": seed, **settings}
+        trained, validating = as_records(records, self), as_records(validate, self)
+        tests = as_records(test, self)
+        return self._learn(
+            [r._source(self._raw) for r in trained],
+            [r._source(self._raw) for r in validating],
+            [r._source(self._raw) for r in tests],
+            warmup=warmup,
+            given={k: v for k, v in given.items() if v is not None},
+            threads=threads,
+            progress=progress,
+        )
+
+    def _learn(
+        self,
+        records: list[_latens.Source],
+        validate: list[_latens.Source],
+        tests: list[_latens.Source],
+        *,
+        warmup: int | None = None,
+        given: dict[str, Any],
+        threads: int | None,
+        progress: bool | Listener | None,
+        resumed: Fit | None = None,
+    ) -> Fit:
+        text = _toml.settings(given)
+        files = [source.file for source in records]
+        words = [repr(files[0] if len(files) == 1 else files)] if files else []
+        words += [f"{k}={v!r}" for k, v in given.items()]
+        verb = "fit" if resumed is None else "resume"
+        starts = max(int(given.get(k) or 1) for k in ("starts", "ensemble"))
+        watch = Watch(progress, str(given.get("solver", "batch")), starts)
+        try:
+            raw, interrupted = _latens.fit(
+                self._raw,
+                records,
+                validate,
+                tests,
+                warmup,
+                text,
+                threads,
+                self._file,
+                f"python: latens.Model.from_file({self._file!r}).{verb}({', '.join(words)})",
+                None if resumed is None else resumed._raw,
+                watch,
+            )
+        finally:
+            watch.close()
+        fit = Fit._of(raw)
+        if interrupted:
+            self.interrupted = fit
+            stop = Interrupted("stopped; what was learned so far is model.interrupted")
+            stop.fit = fit
+            raise stop
+        return fit
+
+    def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
+        """What records can tell, before anything is learned from them; see docs/check.md."""
+        sources = [record._source(self._raw) for record in as_records(records, self)]
+        facts, text = self._raw.check(sources)
+        return Check(json.loads(facts), text)
+
+    def simulate(
+        self,
+        *,
+        steps: int | None = None,
+        noise: float | str | Mapping[str, float | str] | None = None,
+        process_noise: float | Mapping[str, float] | None = None,
+        start: Mapping[str, float] | None = None,
+        held_out: int | None = None,
+        seed: int = 1,
+    ) -> Record:
+        """A record from the model's [truth], with the truth in it.
+
+        `noise` is a standard deviation, 0.1 in each channel's unit or "1%" of its range, of all channels or
+        by name; `process_noise` one per √time; `held_out` the model's k-th other experiment, from 1.
+        """
+        columns = self._raw.simulate(
+            steps,
+            [(name, float(value)) for name, value in (start or {}).items()],
+            [(name, *_level(value)) for name, value in _by_name(noise)],
+            [(name, float(value)) for name, value in _by_name(process_noise)],
+            held_out,
+            seed,
+        )
+        record = Record.from_frame(dict(columns), self, name=self.name or "record")
+        return record
+
+    def __repr__(self) -> str:
+        parts = [f"states {', '.join(self.states)}"]
+        if self.hidden:
+            parts.append(f"hidden {', '.join(self.hidden)}")
+        parts.append(f"measured {', '.join(self.measured)}")
+        if self.inputs:
+            parts.append(f"inputs {', '.join(self.inputs)}")
+        calls = [f"{name}({', '.join(arguments)})" for name, arguments in self.networks.items()]
+        if calls or self.unknowns:
+            parts.append(f"to learn {', '.join([*calls, *self.unknowns])}")
+        return f"<latens.Model {self.name or self._file!r}: {'; '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        hidden, units = self.hidden, self.units
+        rows = [
+            (name, "hidden state" if name in hidden else "measured state", units.get(name, ""))
+            for name in self.states
+        ]
+        rows += [(name, "input", units.get(name, "")) for name in self.inputs]
+        rows += [(name, "unknown constant", units.get(name, "")) for name in self.unknowns]
+        rows += [(f"{n}({', '.join(a)})", "network", "") for n, a in self.networks.items()]
+        table = table_html(self.name or self._file, ("", "", "unit"), rows)
+        source = f"<details><summary>model file</summary><pre>{escape(self.text)}</pre></details>"
+        return table + escape(self.description) + source
+
+
+class Check(Mapping[str, Any]):
+    """What records can tell about a model: a mapping with all numbers, as `latens check --json` has them."""
+
+    def __init__(self, facts: dict[str, Any], text: str) -> None:
+        self._facts = facts
+        #: What the command line says.
+        self.text = text
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self._facts["warnings"])
+
+    def __getitem__(self, key: str) -> Any:
+        return self._facts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+def _by_name(given: Any) -> list[tuple[str | None, Any]]:
+    if given is None:
+        return []
+    return list(given.items()) if isinstance(given, Mapping) else [(None, given)]
+
+
+def _level(given: float | str) -> tuple[float, bool]:
+    """A size, and whether it is a part of the range."""
+    if isinstance(given, str) and given.strip().endswith("%"):
+        return float(given.strip()[:-1]) / 100, True
+    return float(given), False

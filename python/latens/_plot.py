@@ -1,0 +1,146 @@
+"""A fit as a figure, and as what a notebook shows of it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import SettingError
+from ._record import Array, table_html
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+    from ._fit import Fit, FitRecord
+
+# told apart by colour-blind people; dashes and dots say the same
+_ESTIMATE, _FREE, _TRUTH, _DATA = "#0072B2", "#D55E00", "#222222", "#8A8A8A"
+#: Points of a line; more are not seen.
+_POINTS = 4000
+
+
+def figure(fit: Fit, place: int = 0) -> matplotlib.figure.Figure:
+    """Each state in a row: the estimate with its band on the left, the free run on the right."""
+    from matplotlib.figure import Figure
+
+    record = _record(fit, place)
+    model, t, names = fit.model, record.t, list(record.states)
+    units, columns = model.units, record._by_name
+    drawn = Figure(figsize=(10.5, 1.0 + 1.75 * len(names)), layout="constrained")
+    axes = drawn.subplots(len(names), 2, sharex=True, sharey="row", squeeze=False)
+    for row, name in zip(axes, names):
+        state, hidden = record.states[name], name in model.hidden
+        kept = _kept(t, [state.mean, state.free_run, state.truth])
+        for ax, line, colour, label in (
+            (row[0], state.mean, _ESTIMATE, "estimate"),
+            (row[1], state.free_run, _FREE, "free run"),
+        ):
+            if name in columns and not hidden:
+                ax.plot(t[kept], columns[name][kept], ".", ms=2.5, color=_DATA, label="measured", zorder=1)
+            ax.plot(t[kept], line[kept], lw=1.4, color=colour, label=label, zorder=3)
+            if state.truth is not None:
+                style = {"lw": 1.1, "color": _TRUTH, "dashes": (4, 3), "label": "truth", "zorder": 4}
+                ax.plot(t[kept], state.truth[kept], **style)
+            _dress(ax)
+        low, high = state.mean - 2 * state.std, state.mean + 2 * state.std
+        row[0].fill_between(t[kept], low[kept], high[kept], color=_ESTIMATE, alpha=0.2, lw=0, label="95 % band", zorder=2)
+        row[0].set_ylabel(_labelled(name, units.get(name, "")))
+        row[0].set_ylim(*_reach([state.mean, state.truth, low, high], [state.mean, state.truth]))
+        what = "hidden: no sensor saw it" if hidden else "measured"
+        row[0].set_title(f"{name}, {what}", loc="left", fontsize=9.5, fontweight="bold" if hidden else "normal")
+        error = record.scores["nrmse"].get(f"truth_{name}", record.scores["nrmse"].get(name))
+        if error is not None:
+            row[1].set_title(f"errs by {_percent(error)} of the range", loc="left", fontsize=9.5)
+    for ax, what in zip(axes[-1], ("estimate from the whole record", "free run from the start, never corrected")):
+        ax.set_xlabel(f"{_labelled('time', units.get('t', ''))}\n{what}")
+    handles: dict[str, Any] = {}
+    for ax in axes.flat:
+        handles.update(zip(*reversed(ax.get_legend_handles_labels())))
+    drawn.suptitle(f"{model.name or 'model'}: {record.name}", fontsize=12, x=0.01, ha="left")
+    drawn.legend(
+        handles.values(), handles.keys(), loc="outside upper right", ncols=len(handles), frameon=False, fontsize=9
+    )
+    return drawn
+
+
+def _record(fit: Fit, place: int) -> FitRecord:
+    shown = [r for r in fit.records if r.states]
+    if not shown:
+        raise SettingError("this fit has no states to draw: it is the snapshot of a stream")
+    if not 0 <= place < len(shown):
+        raise SettingError(f"there are {len(shown)} records with states, counted from 0")
+    return shown[place]
+
+
+def _dress(ax: Any) -> None:
+    ax.grid(True, lw=0.4, color="#DDDDDD")
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.margins(x=0.01)
+    ax.tick_params(labelsize=8.5)
+
+
+def _labelled(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if unit else name
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2g} %" if np.isfinite(part) else "more than any number"
+
+
+def _reach(every: list[Array | None], core: list[Array | None]) -> tuple[float, float]:
+    """As far as the band goes, but not further than the size of the signal itself on either side."""
+    def ends(signals: list[Array | None]) -> tuple[float, float]:
+        values = np.concatenate([s[np.isfinite(s)] for s in signals if s is not None])
+        return (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+
+    (low, high), (least, most) = ends(every), ends(core)
+    size = max(most - least, 1e-12 * max(abs(most), abs(least)), 1e-300)
+    return max(low, least - size) - 0.04 * size, min(high, most + size) + 0.04 * size
+
+
+def _kept(t: Array, signals: list[Array | None]) -> npt.NDArray[np.intp]:
+    """Samples that a line goes through: of every stretch those with the least and greatest values."""
+    if len(t) <= _POINTS:
+        return np.arange(len(t))
+    edges = np.linspace(0, len(t), _POINTS // 4, dtype=int)
+    kept = {0, len(t) - 1}
+    for signal in signals:
+        if signal is not None:
+            for a, b in zip(edges, edges[1:]):
+                part = signal[a:b]
+                if np.isfinite(part).any():
+                    kept.update((a + int(np.nanargmin(part)), a + int(np.nanargmax(part))))
+    return np.array(sorted(kept))
+
+
+def html(fit: Fit) -> str:
+    """The figure, the errors and the constants."""
+    parts = []
+    try:
+        out = io.BytesIO()
+        figure(fit).savefig(out, format="png", dpi=80)
+        picture = base64.b64encode(out.getvalue()).decode()
+        parts.append(f'<img alt="states over time" src="data:image/png;base64,{picture}">')
+    except (ImportError, SettingError):
+        pass  # without matplotlib, or without states, the rest says enough
+    rows = []
+    for record in fit.records:
+        for name, error in record.scores["nrmse"].items():
+            kind = "true state" if name.startswith("truth_") else "measurement"
+            rows.append((record.name, record.role, name.removeprefix("truth_"), kind, _percent(error)))
+    title = f"{fit.model.name or 'model'}: {fit.solver}, seed {fit.seed}, {fit.seconds:.1f} s"
+    head = ("record", "served to", "free run against", "", "error over range")
+    parts.append(table_html(title, head, rows))
+    if fit.unknowns:
+        constants = [(n, f"{c.value:.6g}", f"± {c.std:.2g}", c.unit) for n, c in fit.unknowns.items()]
+        parts.append(table_html("unknown constants", ("", "value", "", "unit"), constants))
+    for warning in fit.warnings:
+        parts.append(f"<p><b>Warning:</b> {escape(warning)}</p>")
+    return "".join(parts)

@@ -1,0 +1,114 @@
+"""A fit on its way: a bar in terminal and notebook, by tqdm where that is installed."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import FitWarning
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a fit has come; what a `progress` function is called with. Where it returns False, the
+    fit stops and gives what it has."""
+
+    #: Stage of batch, epoch of the others, from 1; of several starts, how many have ended, plus one.
+    epoch: int
+    #: As many as there may be.
+    epochs: int
+    #: Iteration of batch; sample of the recursions.
+    step: int
+    steps: int
+    seconds: float
+    #: Of the last pass that is over; NaN before.
+    cost: float
+    free_run: float
+
+
+Listener = Callable[[Progress], Any]
+
+
+class Watch:
+    """Hears what a fit says."""
+
+    def __init__(self, progress: bool | Listener | None, solver: str, starts: int) -> None:
+        self._started = time.monotonic()
+        self._last = Progress(1, 0, 0, 0, 0.0, float("nan"), float("nan"))
+        self._listener = progress if callable(progress) else None
+        self._solver, self._starts = solver, starts
+        self._bar: Any = None
+        if progress is True or (progress is None and _somebody_looks()):
+            self._bar = _bar()
+
+    def __call__(self, kind: str, *args: Any) -> Any:
+        if kind == "warning":
+            warnings.warn(args[0], FitWarning, stacklevel=4)
+            return None
+        seconds, last = time.monotonic() - self._started, self._last
+        if kind == "progress":
+            epoch, epochs, step, steps = args
+            self._last = Progress(epoch, epochs, step, steps, seconds, last.cost, last.free_run)
+        else:
+            epoch, cost, free_run = args
+            self._last = Progress(epoch, last.epochs, last.step, last.steps, seconds, cost, free_run)
+        if self._bar is not None:
+            self._show()
+        return None if self._listener is None else self._listener(self._last)
+
+    def _show(self) -> None:
+        p = self._last
+        known = self._starts > 1 or self._solver != "batch"
+        if self._starts > 1:
+            place, total = f"{p.epoch - 1} of {self._starts} starts", self._starts
+        elif known:
+            place, total = f"epoch {p.epoch}", p.epochs
+        else:
+            place, total = f"stage {p.epoch}, iteration {p.step + 1}", 0
+        if p.free_run == p.free_run:
+            place += f", free-run error {p.free_run:.1e}"
+        self._bar.set_description_str(place, refresh=False)
+        self._bar.total = total or None
+        self._bar.n = p.epoch - 1 + (p.step / max(p.steps, 1) if known and self._starts == 1 else 0)
+        self._bar.refresh()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _somebody_looks() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return _Plain()
+    # batch knows no end, so that a bar would never fill
+    form = "{desc} [{elapsed}]" if "ipykernel" not in sys.modules else None
+    return tqdm(desc="looking at the data", leave=False, bar_format=form)
+
+
+class _Plain:
+    """One line that moves, where there is no tqdm."""
+
+    total: int | None = None
+    n: float = 0
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def set_description_str(self, text: str, refresh: bool = True) -> None:
+        self._text = text
+
+    def refresh(self) -> None:
+        print(f"\r\x1b[K{self._text}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,312 @@
+"""Records: what was measured, from arrays, data frames or files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _latens
+from ._errors import RecordError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
+
+    from ._model import Model
+
+Array = npt.NDArray[np.float64]
+#: What becomes an array.
+Signal = npt.ArrayLike
+_TIMES = ("t", "time")
+_TRUTH = "truth_"
+
+
+class Record:
+    """One experiment: times, measurements `y`, inputs `u`, and the truth of states where it is known.
+
+    Arrays of float64 are kept as they are, not copied. NaN is a measurement that was not taken. The truth
+    serves for scoring only; a fit never learns from it. Which names it needs the model says; others are not
+    looked at. Without `t`, samples are `step` apart, or the model's step.
+
+    >>> record = Record(t=[0, 0.1, 0.2], y={"q": [0, 1, 2]}, u={"force": [1, 1, 0]})
+    """
+
+    def __init__(
+        self,
+        t: Signal | None = None,
+        y: Mapping[str, Signal] | None = None,
+        u: Mapping[str, Signal] | None = None,
+        truth: Mapping[str, Signal] | None = None,
+        *,
+        name: str = "record",
+        step: float | None = None,
+    ) -> None:
+        self.name = name
+        self.step = step
+        self._t = None if t is None else _times(t)
+        self._y = {k: _column(k, v) for k, v in (y or {}).items()}
+        self._u = {k: _column(k, v) for k, v in (u or {}).items()}
+        self._truth = {k: _column(k, v) for k, v in (truth or {}).items()}
+        self._map: list[str] = []
+        self._table: _latens.Table | None = None
+        # file and checksum, where it was one
+        self._origin: tuple[str, str] | None = None
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        model: Model | None = None,
+        *,
+        map: Mapping[str, str] | None = None,
+        step: float | None = None,
+    ) -> Record:
+        """Reads .csv, .tsv, .txt, .parquet or .mat. `map` says which column stands for a name of the
+        model, `{"q": "y_qm_m"}`. Without a model, all columns but the times and `truth_…` count as
+        measured."""
+        record = cls(name=Path(path).stem, step=step)
+        record._map = _pairs(map)
+        record._table = table = _latens.Table.read(os.fspath(path))
+        record._origin = (table.file, table.sha256)
+        record._sort(table.names, table.column, model)
+        return record
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        model: Model | None = None,
+        *,
+        map: Mapping[str, str] | None = None,
+        step: float | None = None,
+        name: str = "record",
+    ) -> Record:
+        """Takes the columns of a pandas or polars data frame, the variables of an xarray dataset over its
+        one dimension, or a dict of arrays. The times are a column `t` or `time`, or an index or a
+        coordinate of that name; dates become seconds since the first."""
+        columns = _columns(frame)
+        record = cls(name=name, step=step)
+        record._map = _pairs(map)
+        record._sort(list(columns), columns.__getitem__, model)
+        return record
+
+    def _sort(self, names: list[str], column: Any, model: Model | None) -> None:
+        """Puts columns where they belong."""
+        mapped = dict(pair.split("=", 1) for pair in self._map)
+        known = {mapped.get(n, n): n for n in ([] if model is None else [*model.measured, *model.inputs])}
+        clock = mapped.get("t", next((n for n in names if n.lower() in _TIMES), ""))
+        for name in names:
+            if name == clock and clock:
+                self._t = _times(column(name))
+            elif name.startswith(_TRUTH):
+                self._truth[name.removeprefix(_TRUTH)] = column(name)
+            elif model is None or name in known:
+                try:
+                    values = column(name)
+                except RecordError:
+                    if model is not None:
+                        raise
+                    continue  # text that no model has asked for
+                inputs = self._u if model is not None and known[name] in model.inputs else self._y
+                inputs[name] = values
+
+    @property
+    def t(self) -> Array:
+        """The times; counted where the record has none and a step is known."""
+        if self._t is not None:
+            return self._t
+        if self.step is None:
+            raise RecordError(f"{self.name} has no times; give `step`, or a model with one")
+        return np.arange(len(self), dtype=np.float64) * self.step
+
+    @property
+    def y(self) -> dict[str, Array]:
+        """Measurements by name."""
+        return self._y
+
+    @property
+    def u(self) -> dict[str, Array]:
+        """Inputs by name."""
+        return self._u
+
+    @property
+    def truth(self) -> dict[str, Array]:
+        """True states by name."""
+        return self._truth
+
+    @property
+    def file(self) -> str | None:
+        """The file it was read from."""
+        return None if self._origin is None else self._origin[0]
+
+    def __len__(self) -> int:
+        every = [self._t, *self._y.values(), *self._u.values(), *self._truth.values()]
+        return next((len(column) for column in every if column is not None), 0)
+
+    def _arrays(self) -> list[tuple[str, Array]]:
+        times = [] if self._t is None else [("t", self._t)]
+        truth = [(_TRUTH + name, values) for name, values in self._truth.items()]
+        return [*times, *self._u.items(), *self._y.items(), *truth]
+
+    def _source(self, model: _latens.Model) -> _latens.Source:
+        """What a model takes from it."""
+        if self._table is not None:
+            return _latens.Source.of_table(model, self._table, self._map, self.step)
+        return _latens.Source.of_arrays(
+            model, self.name, self._arrays(), self._map, self.step, self._origin
+        )
+
+    def _driving(self, fit: _latens.Fit) -> _latens.Source:
+        """The inputs alone."""
+        if self._table is not None:
+            return _latens.Source.driving_table(fit, self._table, self._map, self.step)
+        return _latens.Source.driving_arrays(fit, self.name, self._arrays(), self._map, self.step)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_table": None}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A data frame: t, inputs, measurements, `truth_…`."""
+        return to_pandas(self._arrays())
+
+    def to_polars(self) -> polars.DataFrame:
+        """A data frame: t, inputs, measurements, `truth_…`."""
+        return to_polars(self._arrays())
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A dataset over the coordinate `t`."""
+        return to_xarray(self._arrays(), {})
+
+    def _parts(self) -> list[str]:
+        parts = []
+        for what, names in (("y", self._y), ("u", self._u), ("truth", self._truth)):
+            if names:
+                parts.append(f"{what}: {', '.join(names)}")
+        return parts
+
+    def __repr__(self) -> str:
+        span = ""
+        if self._t is not None and len(self._t) > 1:
+            span = f", t from {self._t[0]:g} to {self._t[-1]:g}"
+        return f"<latens.Record {self.name!r}, {len(self)} samples{span}; {'; '.join(self._parts())}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, values in self._arrays():
+            seen = values[np.isfinite(values)]
+            low, high = (f"{seen.min():.4g}", f"{seen.max():.4g}") if len(seen) else ("", "")
+            missing = f"{1 - len(seen) / max(len(values), 1):.1%}" if len(seen) < len(values) else ""
+            rows.append((name, low, high, missing))
+        return table_html(f"{self.name}, {len(self)} samples", ("", "from", "to", "missing"), rows)
+
+
+#: What is taken for a record: one, a file, a data frame or dataset, a dict of arrays.
+RecordLike = Any
+
+
+def as_record(given: RecordLike, model: Model) -> Record:
+    """A record from what a user has."""
+    if isinstance(given, Record):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return Record.from_file(given, model)
+    return Record.from_frame(given, model)
+
+
+def as_records(given: Any, model: Model) -> list[Record]:
+    """One or several."""
+    several = given if isinstance(given, (list, tuple)) else [given]
+    return [as_record(one, model) for one in several]
+
+
+def to_pandas(columns: list[tuple[str, Array]]) -> pandas.DataFrame:
+    import pandas
+
+    return pandas.DataFrame(dict(columns))
+
+
+def to_polars(columns: list[tuple[str, Array]]) -> polars.DataFrame:
+    import polars
+
+    return polars.DataFrame(dict(columns))
+
+
+def to_xarray(columns: list[tuple[str, Array]], units: Mapping[str, str]) -> xarray.Dataset:
+    import xarray
+
+    by_name = dict(columns)
+    times = by_name.pop("t", None)
+
+    def attributes(name: str) -> dict[str, str]:
+        unit = units.get(name.removeprefix(_TRUTH).split(".")[0])
+        return {"units": unit} if unit else {}
+
+    variables = {name: ("t", values, attributes(name)) for name, values in by_name.items()}
+    return xarray.Dataset(variables, coords={} if times is None else {"t": times})
+
+
+def table_html(title: str, head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
+    """A small table for notebooks."""
+    from html import escape
+
+    cells = "".join(f"<th>{escape(h)}</th>" for h in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+    return f"<b>{escape(title)}</b><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _pairs(map: Mapping[str, str] | None) -> list[str]:
+    return [f"{name}={column}" for name, column in (map or {}).items()]
+
+
+def _column(name: str, values: Signal) -> Array:
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise RecordError(f"{name} does not hold numbers: {e}") from None
+    if array.ndim != 1:
+        raise RecordError(f"{name} has {array.ndim} dimensions; a signal has one, a value for each sample")
+    return array
+
+
+def _times(values: Signal) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        array = array - array[0]
+    if array.dtype.kind == "m":
+        array = array / np.timedelta64(1, "s")
+    return _column("t", array)
+
+
+def _columns(frame: Any) -> dict[str, Array]:
+    """The numbers in a frame, by name."""
+    kind = type(frame).__module__.split(".")[0]
+    if kind == "xarray":
+        every = {str(k): v for k, v in {**frame.coords, **frame.data_vars}.items() if v.ndim == 1}
+        given = {name: values.to_numpy() for name, values in every.items()}
+    elif kind == "polars":
+        given = {name: frame[name].to_numpy() for name in frame.columns}
+    elif kind == "pandas":
+        given = {str(name): _of_pandas(frame[name]) for name in frame.columns}
+        if frame.index.name in _TIMES and not any(n.lower() in _TIMES for n in given):
+            given = {"t": frame.index.to_numpy(), **given}
+    elif isinstance(frame, Mapping):
+        given = {str(name): np.asarray(values) for name, values in frame.items()}
+    else:
+        raise TypeError(
+            f"a {type(frame).__name__} is no record; give a latens.Record, a file, a pandas or polars "
+            "data frame, an xarray dataset or a dict of arrays"
+        )
+    numbers = {n: v for n, v in given.items() if v.dtype.kind in "fiubmM"}
+    return {n: _times(v) if v.dtype.kind in "mM" else _column(n, v) for n, v in numbers.items()}
+
+
+def _of_pandas(series: Any) -> npt.NDArray[Any]:
+    if getattr(series.dtype, "na_value", None) is not None and series.dtype.kind in "fiub":
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(series.to_numpy())

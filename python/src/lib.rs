@@ -1,0 +1,29 @@
+//! `latens._latens`: the library for the Python package around it. Thin on purpose: arrays in and out, errors,
+//! the interpreter's lock, progress. What users see is in `latens/*.py`.
+
+mod arrays;
+mod errors;
+mod fit;
+mod learn;
+mod model;
+mod pool;
+mod record;
+mod stream;
+
+#[pyo3::pymodule]
+mod _latens {
+    #[pymodule_export]
+    use super::fit::Fit;
+    #[pymodule_export]
+    use super::learn::fit;
+    #[pymodule_export]
+    use super::model::{Model, systems};
+    #[pymodule_export]
+    use super::record::{Source, Table};
+    #[pymodule_export]
+    use super::stream::Stream;
+
+    /// One with the crates.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

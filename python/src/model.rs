@@ -1,0 +1,185 @@
+//! Models: read, looked at, checked against records, simulated.
+
+use std::path::PathBuf;
+
+use latens::Error;
+use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::suggest::find;
+use latens_report::check::Checked;
+use pyo3::prelude::*;
+
+use crate::arrays::{Columns, columns};
+use crate::errors::{Result, setting};
+use crate::pool;
+use crate::record::Source;
+
+/// A checked model.
+#[pyclass(frozen, module = "latens._latens")]
+pub struct Model(pub latens::Model);
+
+/// Names and texts of the built-in model files.
+#[pyfunction]
+pub fn systems() -> Vec<(&'static str, &'static str)> {
+    latens::systems::SYSTEMS.to_vec()
+}
+
+/// Name and unit.
+type Named<'a> = Vec<(&'a str, &'a str)>;
+
+#[pymethods]
+impl Model {
+    #[staticmethod]
+    fn read(path: PathBuf) -> Result<Self> {
+        Ok(Self(latens::Model::from_file(path)?))
+    }
+
+    /// `file` is the name that errors show.
+    #[staticmethod]
+    fn parse(file: &str, text: &str) -> Result<Self> {
+        Ok(Self(latens::Model::from_text(file, text)?))
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    #[getter]
+    fn time_unit(&self) -> &str {
+        &self.0.time_unit
+    }
+
+    #[getter]
+    fn step(&self) -> Option<f64> {
+        self.0.step
+    }
+
+    #[getter]
+    fn states(&self) -> Named<'_> {
+        let each = self.0.states.iter();
+        each.map(|s| (s.name.as_str(), s.unit.as_str())).collect()
+    }
+
+    #[getter]
+    fn hidden(&self) -> Vec<&str> {
+        let hidden = self.0.hidden().into_iter();
+        hidden.map(|i| self.0.states[i].name.as_str()).collect()
+    }
+
+    #[getter]
+    fn measured(&self) -> Named<'_> {
+        let each = self.0.measurements.iter();
+        each.map(|q| (q.name.as_str(), q.unit.as_str())).collect()
+    }
+
+    #[getter]
+    fn inputs(&self) -> Named<'_> {
+        let each = self.0.inputs.iter();
+        each.map(|q| (q.name.as_str(), q.unit.as_str())).collect()
+    }
+
+    #[getter]
+    fn unknowns(&self) -> Named<'_> {
+        let each = self.0.unknowns.iter();
+        each.map(|u| (u.name.as_str(), u.unit.as_str())).collect()
+    }
+
+    /// Name, arguments as they stand in the file, outputs.
+    #[getter]
+    fn networks(&self) -> Vec<(String, Vec<String>, Vec<String>)> {
+        let each = self.0.system.networks().iter().enumerate();
+        each.map(|(i, n)| (n.name.clone(), self.0.arguments(i), n.outputs.clone()))
+            .collect()
+    }
+
+    #[getter]
+    fn has_truth(&self) -> bool {
+        self.0.truth.is_some()
+    }
+
+    /// The part of each record that the file's settings keep back.
+    #[getter]
+    fn validate_tail(&self) -> Option<f64> {
+        self.0.fit.validate_tail
+    }
+
+    /// What records can tell: as JSON and as text.
+    fn check(&self, py: Python, sources: Vec<PyRef<Source>>) -> Result<(String, String)> {
+        let sources = sources.iter().map(|s| s.checked()).collect();
+        let check = || -> std::result::Result<_, Error> {
+            let found = Checked::new(&self.0, sources)?;
+            Ok((found.json(&self.0).to_string(), found.text(&self.0)))
+        };
+        Ok(pool::work(py, check)??)
+    }
+
+    /// A record from the truth; names of channels and states where only some are given.
+    #[allow(clippy::too_many_arguments)]
+    fn simulate<'py>(
+        &self,
+        py: Python<'py>,
+        steps: Option<usize>,
+        start: Vec<(String, f64)>,
+        noise: Vec<(Option<String>, f64, bool)>,
+        process_noise: Vec<(Option<String>, f64)>,
+        held_out: Option<usize>,
+        seed: u64,
+    ) -> Result<Columns<'py>> {
+        let model = &self.0;
+        let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
+        let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
+        let mut levels = vec![None; channels.len()];
+        for (name, size, of_range) in noise {
+            if !(size >= 0.0 && size.is_finite()) {
+                return Err(setting(format!("a noise of {size} makes no sense")));
+            }
+            let level = match of_range {
+                true => NoiseLevel::OfRange(size),
+                false => NoiseLevel::Absolute(size),
+            };
+            match name {
+                None => levels.fill(Some(level)),
+                Some(name) => levels[find(&name, &channels, "measurement")?] = Some(level),
+            }
+        }
+        let mut process = model.truth.as_ref().map(|t| t.process_noise.clone());
+        for (name, size) in &process_noise {
+            let process = process.get_or_insert_default();
+            match name {
+                None => process.fill(*size),
+                Some(name) => process[find(name, &states, "state")?] = *size,
+            }
+        }
+        let start = start.iter();
+        let start = start
+            .map(|(name, value)| Ok((find(name, &states, "state")?, *value)))
+            .collect::<std::result::Result<_, Error>>()?;
+        let simulation = Simulation {
+            steps,
+            start,
+            noise: levels,
+            process_noise: process.filter(|_| !process_noise.is_empty()),
+            held_out: match held_out {
+                Some(0) => return Err(setting("held-out experiments are counted from 1")),
+                place => place.map(|k| k - 1),
+            },
+            seed,
+            theta: None,
+        };
+        let table = py.detach(|| -> std::result::Result<_, Error> {
+            let record = simulate(model, &simulation)?;
+            Ok(record.to_table(&model.layout())?)
+        })?;
+        Ok(columns(py, table))
+    }
+}

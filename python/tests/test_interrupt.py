@@ -1,0 +1,61 @@
+"""Ctrl-C, in processes of their own: a terminal's, and a notebook's kernel."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import SLIDE
+
+import latens
+
+SCRIPT = """
+import os, signal, sys, threading
+import latens
+model = latens.Model.from_string(open("slide.toml").read())
+record = model.simulate(noise="1%", steps=4000)
+pressed = []
+def press(progress):
+    # as soon as something has been learned
+    if not pressed and progress.cost == progress.cost:
+        pressed.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+try:
+    model.fit(record, progress=press, solver="alternating", epochs=1000)
+except KeyboardInterrupt as stop:
+    assert isinstance(stop, latens.Interrupted), type(stop)
+    fit = stop.fit
+    assert fit is model.interrupted and fit.stopped
+    assert 1 <= len(fit.facts["epochs"]) < 1000, len(fit.facts["epochs"])
+    fit.save("stopped")
+    print("interrupted behind", len(fit.facts["epochs"]))
+    sys.exit(0)
+sys.exit("nobody was interrupted")
+"""
+
+
+def test_the_partial_fit_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "slide.toml").write_text(SLIDE)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    fit = latens.load(tmp_path / "stopped")
+    assert fit.stopped
+    more = fit.resume(epochs=len(fit.facts["epochs"]) + 1, progress=False)
+    assert not more.stopped and len(more.facts["epochs"]) == len(fit.facts["epochs"]) + 1
+
+
+def test_a_signal_from_outside_ends_a_script(tmp_path: Path) -> None:
+    (tmp_path / "slide.toml").write_text(SLIDE)
+    script = SCRIPT.split("pressed = []")[0] + (
+        "print('ready', flush=True)\nmodel.fit(record, solver='alternating', epochs=100000)\n"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None and running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130 or running.returncode == -signal.SIGINT, said
+    assert "KeyboardInterrupt" in said or "Interrupted" in said
