@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ._fit import Fit
-
 
 class Error(Exception):
     """Any error of Latens."""
@@ -40,13 +35,6 @@ class FileError(Error, OSError):
 
 class Diverged(Error, ArithmeticError):
     """A solver or a simulation left the numbers that make sense."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a fit; what was learned until then is in `fit`."""
-
-    #: None where that was nothing.
-    fit: Fit | None = None
 
 
 class FitWarning(UserWarning):

@@ -347,8 +347,9 @@ class Fit:
     @cached_property
     def samples(self) -> dict[str, npt.NDArray[np.float64]]:
         """Draws from the posterior, the first axis counts them: of each unknown constant, of the weights
-        `<network>.layer1.weight`, …, and of each state over the first record. Empty where the solver
-        draws none."""
+        `<network>.layer1.weight`, …, and of each state over the first record. A state's path follows the
+        draw of the weights; what is open of it even with the weights known shifts a path as a whole.
+        Empty where the solver draws none."""
         theta, draws = self._raw.theta()
         if not len(draws):
             return {}
@@ -363,6 +364,12 @@ class Fit:
             shape = (len(draws), rows) if name.endswith(".bias") else (len(draws), rows, columns)
             found[name] = block.reshape(shape)
             at += rows * columns
+        if self.states:
+            moved, random = self._raw.moved(0), np.random.default_rng(1)
+            for k, (name, state) in enumerate(self.states.items()):
+                by = moved[:, :, k]
+                own = np.sqrt(np.maximum(state.std**2 - np.mean(by**2, axis=0), 0.0))
+                found[name] = state.mean + by + own * random.standard_normal((len(draws), 1))
         return found
 
     def predict(

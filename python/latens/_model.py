@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _latens, _toml
-from ._errors import Interrupted
 from ._fit import Fit
 from ._progress import Listener, Watch
 from ._record import Record, RecordLike, as_records, table_html
@@ -35,7 +34,7 @@ class Model:
     """
 
     _raw: _latens.Model
-    #: The fit that Ctrl-C ended last, as far as it came.
+    #: What the last fit that Ctrl-C ended had learned until then.
     interrupted: Fit | None
 
     def __init__(
@@ -183,9 +182,9 @@ class Model:
         there. `progress` shows a bar where somebody looks; True always, False never; a function is called
         with a `latens.Progress`, and stops the fit by returning False.
 
-        Ctrl-C ends the fit after the iteration it is in and raises `latens.Interrupted`, a
-        KeyboardInterrupt; what was learned so far is its `fit`, and `model.interrupted`, which can be used
-        as it is and gone on with: `model.interrupted.resume()`. A second Ctrl-C does not wait for that.
+        Ctrl-C ends the fit after the iteration it is in and raises KeyboardInterrupt. What was learned so
+        far is `model.interrupted`; it can be used as it is, and gone on with: `model.interrupted.resume()`.
+        A second Ctrl-C does not wait for that.
         """
         given = {"solver": solver, "seed": seed, **settings}
         trained, validating = as_records(records, self), as_records(validate, self)
@@ -219,6 +218,7 @@ class Model:
         verb = "fit" if resumed is None else "resume"
         starts = max(int(given.get(k) or 1) for k in ("starts", "ensemble"))
         watch = Watch(progress, str(given.get("solver", "batch")), starts)
+        self.interrupted = None
         try:
             raw, interrupted = _latens.fit(
                 self._raw,
@@ -238,9 +238,7 @@ class Model:
         fit = Fit._of(raw)
         if interrupted:
             self.interrupted = fit
-            stop = Interrupted("stopped; what was learned so far is model.interrupted")
-            stop.fit = fit
-            raise stop
+            raise KeyboardInterrupt("the fit was stopped; what it has learned so far is model.interrupted")
         return fit
 
     def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ._fit import Fit, FitRecord
 
-# told apart by colour-blind people; dashes and dots say the same
-_ESTIMATE, _FREE, _TRUTH, _DATA = "#0072B2", "#D55E00", "#222222", "#8A8A8A"
+# told apart by colour-blind people; widths and dots say the same
+_ESTIMATE, _FREE, _TRUTH, _DATA = "#0072B2", "#D55E00", "#F2C14E", "#8A929B"
 #: Points of a line; more are not seen.
 _POINTS = 4000
 
@@ -40,30 +40,38 @@ def figure(fit: Fit, place: int = 0) -> matplotlib.figure.Figure:
             (row[0], state.mean, _ESTIMATE, "estimate"),
             (row[1], state.free_run, _FREE, "free run"),
         ):
+            if state.truth is not None:
+                ax.plot(t[kept], state.truth[kept], lw=4, color=_TRUTH, label="truth", zorder=2)
             if name in columns and not hidden:
                 ax.plot(t[kept], columns[name][kept], ".", ms=2.5, color=_DATA, label="measured", zorder=1)
-            ax.plot(t[kept], line[kept], lw=1.4, color=colour, label=label, zorder=3)
-            if state.truth is not None:
-                style = {"lw": 1.1, "color": _TRUTH, "dashes": (4, 3), "label": "truth", "zorder": 4}
-                ax.plot(t[kept], state.truth[kept], **style)
+            ax.plot(t[kept], line[kept], lw=1.2, color=colour, label=label, zorder=4)
             _dress(ax)
         low, high = state.mean - 2 * state.std, state.mean + 2 * state.std
-        row[0].fill_between(t[kept], low[kept], high[kept], color=_ESTIMATE, alpha=0.2, lw=0, label="95 % band", zorder=2)
+        row[0].fill_between(t[kept], low[kept], high[kept], color=_ESTIMATE, alpha=0.25, lw=0, label="its 95 % band", zorder=3)
         row[0].set_ylabel(_labelled(name, units.get(name, "")))
         row[0].set_ylim(*_reach([state.mean, state.truth, low, high], [state.mean, state.truth]))
         what = "hidden: no sensor saw it" if hidden else "measured"
         row[0].set_title(f"{name}, {what}", loc="left", fontsize=9.5, fontweight="bold" if hidden else "normal")
-        error = record.scores["nrmse"].get(f"truth_{name}", record.scores["nrmse"].get(name))
-        if error is not None:
-            row[1].set_title(f"errs by {_percent(error)} of the range", loc="left", fontsize=9.5)
-    for ax, what in zip(axes[-1], ("estimate from the whole record", "free run from the start, never corrected")):
-        ax.set_xlabel(f"{_labelled('time', units.get('t', ''))}\n{what}")
+        for ax, scores in zip(row, (record.scores["nrmse_smoothed"], record.scores["nrmse"])):
+            error, against = scores.get(f"truth_{name}"), "the truth"
+            if error is None:
+                error, against = scores.get(name), "what was measured"
+            if error is not None:
+                text = f"{_percent(error)} of the range from {against}"
+                ax.set_title(text, loc="right", fontsize=8.5, color="#5F6873")
+    for ax, title in zip(axes[0], ("Estimate, from the whole record", "Free run, from the start and never corrected")):
+        ax.annotate(
+            title, (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points", fontsize=11, weight="bold"
+        )
+    for ax in axes[-1]:
+        ax.set_xlabel(_labelled("time", units.get("t", "")))
     handles: dict[str, Any] = {}
     for ax in axes.flat:
         handles.update(zip(*reversed(ax.get_legend_handles_labels())))
-    drawn.suptitle(f"{model.name or 'model'}: {record.name}", fontsize=12, x=0.01, ha="left")
+    title = model.name or "model"
+    drawn.suptitle(title if record.name == title else f"{title}: {record.name}", fontsize=13, x=0.01, ha="left")
     drawn.legend(
-        handles.values(), handles.keys(), loc="outside upper right", ncols=len(handles), frameon=False, fontsize=9
+        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9
     )
     return drawn
 

@@ -87,7 +87,9 @@ def _somebody_looks() -> bool:
 
 def _bar() -> Any:
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a notebook without ipywidgets, where a line of text does
+            from tqdm.auto import tqdm
     except ImportError:
         return _Plain()
     # batch knows no end, so that a bar would never fill

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class Record:
         self._y = {k: _column(k, v) for k, v in (y or {}).items()}
         self._u = {k: _column(k, v) for k, v in (u or {}).items()}
         self._truth = {k: _column(k, v) for k, v in (truth or {}).items()}
+        # of a file: what its reader is told, and what it has read
         self._map: list[str] = []
         self._table: _latens.Table | None = None
         # file and checksum, where it was one
@@ -71,10 +72,10 @@ class Record:
         model, `{"q": "y_qm_m"}`. Without a model, all columns but the times and `truth_…` count as
         measured."""
         record = cls(name=Path(path).stem, step=step)
-        record._map = _pairs(map)
+        record._map = [f"{own}={column}" for own, column in (map or {}).items()]
         record._table = table = _latens.Table.read(os.fspath(path))
         record._origin = (table.file, table.sha256)
-        record._sort(table.names, table.column, model)
+        record._sort(table.names, table.column, map or {}, model)
         return record
 
     @classmethod
@@ -92,29 +93,33 @@ class Record:
         coordinate of that name; dates become seconds since the first."""
         columns = _columns(frame)
         record = cls(name=name, step=step)
-        record._map = _pairs(map)
-        record._sort(list(columns), columns.__getitem__, model)
+        for own, column in (map or {}).items():
+            if column and column not in columns:
+                had = f"it has: {', '.join(columns)}"
+                raise RecordError(f"the mapping {own}={column} names a column that {name} does not have; {had}")
+        record._sort(list(columns), columns.__getitem__, map or {}, model)
         return record
 
-    def _sort(self, names: list[str], column: Any, model: Model | None) -> None:
-        """Puts columns where they belong."""
-        mapped = dict(pair.split("=", 1) for pair in self._map)
-        known = {mapped.get(n, n): n for n in ([] if model is None else [*model.measured, *model.inputs])}
-        clock = mapped.get("t", next((n for n in names if n.lower() in _TIMES), ""))
-        for name in names:
-            if name == clock and clock:
-                self._t = _times(column(name))
+    def _sort(
+        self, columns: list[str], values: Callable[[str], Array], map: Mapping[str, str], model: Model | None
+    ) -> None:
+        """Puts columns where they belong, under the model's names."""
+        renamed = {column: own for own, column in map.items()}
+        clock = map.get("t", map.get("time", next((c for c in columns if c.lower() in _TIMES), "")))
+        for column in columns:
+            name = renamed.get(column, column)
+            if column == clock:
+                self._t = _times(values(column))
+            elif column.lower() in _TIMES and not clock:
+                continue  # not to be looked at
             elif name.startswith(_TRUTH):
-                self._truth[name.removeprefix(_TRUTH)] = column(name)
-            elif model is None or name in known:
+                self._truth[name.removeprefix(_TRUTH)] = values(column)
+            elif model is None or name in model.measured or name in model.inputs:
                 try:
-                    values = column(name)
-                except RecordError:
-                    if model is not None:
-                        raise
-                    continue  # text that no model has asked for
-                inputs = self._u if model is not None and known[name] in model.inputs else self._y
-                inputs[name] = values
+                    own = values(column)
+                except RecordError:  # text: a fault once a model asks for it, and then the reader's
+                    continue
+                (self._u if model is not None and name in model.inputs else self._y)[name] = own
 
     @property
     def t(self) -> Array:
@@ -158,18 +163,16 @@ class Record:
         """What a model takes from it."""
         if self._table is not None:
             return _latens.Source.of_table(model, self._table, self._map, self.step)
-        return _latens.Source.of_arrays(
-            model, self.name, self._arrays(), self._map, self.step, self._origin
-        )
+        return _latens.Source.of_arrays(model, self.name, self._arrays(), self.step, self._origin)
 
     def _driving(self, fit: _latens.Fit) -> _latens.Source:
         """The inputs alone."""
         if self._table is not None:
             return _latens.Source.driving_table(fit, self._table, self._map, self.step)
-        return _latens.Source.driving_arrays(fit, self.name, self._arrays(), self._map, self.step)
+        return _latens.Source.driving_arrays(fit, self.name, self._arrays(), self.step)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
+        return {**self.__dict__, "_table": None, "_map": []}
 
     def to_pandas(self) -> pandas.DataFrame:
         """A data frame: t, inputs, measurements, `truth_…`."""
@@ -228,7 +231,8 @@ def as_records(given: Any, model: Model) -> list[Record]:
 def to_pandas(columns: list[tuple[str, Array]]) -> pandas.DataFrame:
     import pandas
 
-    return pandas.DataFrame(dict(columns))
+    frame: pandas.DataFrame = pandas.DataFrame(dict(columns))
+    return frame
 
 
 def to_polars(columns: list[tuple[str, Array]]) -> polars.DataFrame:
@@ -258,10 +262,6 @@ def table_html(title: str, head: tuple[str, ...], rows: Sequence[Sequence[str]])
     cells = "".join(f"<th>{escape(h)}</th>" for h in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
     return f"<b>{escape(title)}</b><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _pairs(map: Mapping[str, str] | None) -> list[str]:
-    return [f"{name}={column}" for name, column in (map or {}).items()]
 
 
 def _column(name: str, values: Signal) -> Array:

@@ -1,32 +1,25 @@
 //! Numbers of the library as numpy arrays.
 
-use latens::record::{Column, Table};
+use latens::record::Table;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
+/// Arrays of one and of two dimensions.
+pub type Vector<'py> = Bound<'py, PyArray1<f64>>;
+pub type Matrix<'py> = Bound<'py, PyArray2<f64>>;
+
 /// Columns by name, in their order.
-pub type Columns<'py> = Vec<(String, Bound<'py, PyArray1<f64>>)>;
+pub type Columns<'py> = Vec<(String, Vector<'py>)>;
 
 /// The columns of a table.
 pub fn columns(py: Python<'_>, table: Table) -> Columns<'_> {
     let each = table.into_columns().into_iter();
-    each.map(|column| {
-        let (name, values) = parts(column);
-        (name, values.into_pyarray(py))
-    })
-    .collect()
-}
-
-fn parts(column: Column) -> (String, Vec<f64>) {
-    (column.name.clone(), column.into_values())
+    each.map(|column| (column.name.clone(), column.into_values().into_pyarray(py)))
+        .collect()
 }
 
 /// Rows of equal width as an array of two dimensions.
-pub fn matrix<'py>(
-    py: Python<'py>,
-    values: Vec<f64>,
-    width: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+pub fn matrix<'py>(py: Python<'py>, values: Vec<f64>, width: usize) -> PyResult<Matrix<'py>> {
     let rows = values.len() / width.max(1);
     values.into_pyarray(py).reshape([rows, width])
 }

@@ -55,13 +55,13 @@ fn exception(py: Python, error: &Error) -> PyResult<PyErr> {
         Error::Diverged(_) => "Diverged",
         Error::Setting(_) => "SettingError",
         Error::Io { .. } | Error::Run { .. } => "FileError",
-        Error::Stopped => "Interrupted",
+        Error::Stopped => "Error",
     };
+    let class = py.import("latens._errors")?.getattr(class)?;
     let message = match error {
         Error::Stopped => "stopped before anything was learned".into(),
         error => error.to_string(),
     };
-    let class = py.import("latens._errors")?.getattr(class)?;
     let exception = class.call1((message,))?;
     if let Error::Model(error) = error {
         let mistakes = mistakes(error);

@@ -13,12 +13,12 @@ use latens::{Error, score};
 use latens_report::equation::Evaluator;
 use latens_report::figures::{self, What};
 use latens_report::{Shown, page, summary, warnings, words};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
-use crate::arrays::{Columns, columns, matrix};
+use crate::arrays::{Columns, Matrix, Vector, columns, matrix};
 use crate::errors::{Failure, Result, setting};
 use crate::learn::NAME;
 use crate::model::Model;
@@ -123,22 +123,23 @@ impl Fit {
     }
 
     /// θ, and draws of δθ.
-    fn theta<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> Result<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
+    fn theta<'py>(&self, py: Python<'py>) -> Result<(Vector<'py>, Matrix<'py>)> {
         let run = &self.shown.run;
         let draws = matrix(py, run.draws.concat(), run.theta.len())?;
         Ok((run.theta.clone().into_pyarray(py), draws))
     }
 
+    /// How far each draw moves the states of a record: draws × samples × states.
+    fn moved<'py>(&self, py: Python<'py>, track: usize) -> Result<Bound<'py, PyArray3<f64>>> {
+        let (run, track) = (&self.shown.run, &self.shown.tracks[track]);
+        let work = || run.predictor().moved(&track.record, &track.smoothed);
+        let moved = pool::work(py, work)?;
+        let form = [moved.len(), track.record.len(), run.model.states.len()];
+        Ok(moved.concat().into_pyarray(py).reshape(form)?)
+    }
+
     /// Values of an unknown constant at entries of θ.
-    fn unknown<'py>(
-        &self,
-        py: Python<'py>,
-        place: usize,
-        theta: Vec<f64>,
-    ) -> Bound<'py, PyArray1<f64>> {
+    fn unknown<'py>(&self, py: Python<'py>, place: usize, theta: Vec<f64>) -> Vector<'py> {
         let unknown = &self.shown.run.model.unknowns[place];
         let values: Vec<f64> = theta.iter().map(|t| unknown.value(*t)).collect();
         values.into_pyarray(py)
@@ -258,17 +259,12 @@ impl Fit {
     }
 
     /// A network at rows of arguments: values, standard deviations, and whether training met the like.
-    #[allow(clippy::type_complexity)]
     fn network<'py>(
         &self,
         py: Python<'py>,
         place: usize,
         arguments: PyReadonlyArray2<'py, f64>,
-    ) -> Result<(
-        Bound<'py, PyArray2<f64>>,
-        Bound<'py, PyArray2<f64>>,
-        Bound<'py, PyArray1<bool>>,
-    )> {
+    ) -> Result<(Matrix<'py>, Matrix<'py>, Bound<'py, PyArray1<bool>>)> {
         let run = &self.shown.run;
         let network = &run.model.system.networks()[place];
         let values = arguments.as_slice();

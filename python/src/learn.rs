@@ -210,8 +210,13 @@ pub fn fit(
     let interrupted = wait(py, heard, &stop, hear.as_ref())?;
     let panicked = || PyRuntimeError::new_err("the fit failed unexpectedly; please report it");
     let done = py.detach(|| thread.join()).map_err(|_| panicked())?;
-    let (files, shown) = done.map_err(|_| panicked())?.map_err(Failure::from)?;
-    Ok((Fit { shown, files }, interrupted))
+    match done.map_err(|_| panicked())? {
+        Ok((files, shown)) => Ok((Fit { shown, files }, interrupted)),
+        Err(Error::Stopped) if interrupted => Err(PyKeyboardInterrupt::new_err(
+            "the fit was stopped before anything was learned",
+        )),
+        Err(error) => Err(Failure::from(error).into()),
+    }
 }
 
 /// Until the fit has ended; whether Ctrl-C ended it. A second one does not wait for that.

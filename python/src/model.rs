@@ -60,11 +60,6 @@ impl Model {
     }
 
     #[getter]
-    fn step(&self) -> Option<f64> {
-        self.0.step
-    }
-
-    #[getter]
     fn states(&self) -> Named<'_> {
         let each = self.0.states.iter();
         each.map(|s| (s.name.as_str(), s.unit.as_str())).collect()
@@ -100,17 +95,6 @@ impl Model {
         let each = self.0.system.networks().iter().enumerate();
         each.map(|(i, n)| (n.name.clone(), self.0.arguments(i), n.outputs.clone()))
             .collect()
-    }
-
-    #[getter]
-    fn has_truth(&self) -> bool {
-        self.0.truth.is_some()
-    }
-
-    /// The part of each record that the file's settings keep back.
-    #[getter]
-    fn validate_tail(&self) -> Option<f64> {
-        self.0.fit.validate_tail
     }
 
     /// What records can tell: as JSON and as text.

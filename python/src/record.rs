@@ -97,11 +97,10 @@ impl Source {
         model: &Model,
         name: &str,
         arrays: Arrays,
-        map: Vec<String>,
         step: Option<f64>,
         origin: Option<(String, String)>,
     ) -> Result<Self> {
-        let mut source = Self::borrowed(&model.0.layout(), name, &arrays, &map, step)?;
+        let mut source = Self::borrowed(&model.0.layout(), name, &arrays, step)?;
         if let Some((file, sha256)) = origin {
             (source.file, source.sha256) = (file, sha256);
         }
@@ -122,14 +121,8 @@ impl Source {
 
     /// The inputs among arrays, to drive what was learned.
     #[staticmethod]
-    fn driving_arrays(
-        fit: &Fit,
-        name: &str,
-        arrays: Arrays,
-        map: Vec<String>,
-        step: Option<f64>,
-    ) -> Result<Self> {
-        Self::borrowed(&fit.shown.run.driving(), name, &arrays, &map, step)
+    fn driving_arrays(fit: &Fit, name: &str, arrays: Arrays, step: Option<f64>) -> Result<Self> {
+        Self::borrowed(&fit.shown.run.driving(), name, &arrays, step)
     }
 
     #[getter]
@@ -184,13 +177,7 @@ impl Source {
     }
 
     /// The numbers are copied once, from numpy's memory to the rows of the record.
-    fn borrowed(
-        layout: &Layout,
-        name: &str,
-        arrays: &Arrays,
-        map: &[String],
-        step: Option<f64>,
-    ) -> Result<Self> {
+    fn borrowed(layout: &Layout, name: &str, arrays: &Arrays, step: Option<f64>) -> Result<Self> {
         let mut columns = vec![];
         for (name, array) in arrays {
             let values = array.as_slice();
@@ -199,7 +186,7 @@ impl Source {
         }
         let table = record::Table::new(name, columns)?;
         let about = (name.to_owned(), run::table_sha256(&table)?);
-        let source = Self::new(&table, layout, about, map, step)?;
+        let source = Self::new(&table, layout, about, &[], step)?;
         // a name in memory is no path
         let record = Record {
             name: name.into(),

@@ -85,7 +85,7 @@ def test_the_learned_function(fit: latens.Fit) -> None:
 def test_a_network_of_several_arguments_and_outputs() -> None:
     model = latens.Model(
         time={"step": 0.05},
-        states={"x": {"derivative": "pull.a(x, y)", "start": 1}, "y": {"derivative": "pull.b(x, y)", "start": 0}},
+        states={"x": {"derivative": "pull(x, y).a", "start": 1}, "y": {"derivative": "pull(x, y).b", "start": 0}},
         networks={"pull": {"layers": ["3 tanh"], "outputs": ["a", "b"]}},
         measurements={"x": "x", "y": "y"},
         truth={"x": "y", "y": "-x"},
@@ -108,6 +108,10 @@ def test_draws_are_those_of_the_run(fit: latens.Fit) -> None:
     assert abs(draws["gain"].mean() - fit.unknowns["gain"].value) < fit.unknowns["gain"].std
     spread = np.sqrt(np.mean((draws["gain"] - fit.unknowns["gain"].value) ** 2))
     assert 0.6 < spread / fit.unknowns["gain"].std < 1.6
+    for name, state in fit.states.items():
+        assert draws[name].shape == (64, len(state))
+        away = np.sqrt(np.mean((draws[name] - state.mean) ** 2, axis=0)) / state.std
+        assert 0.5 < away.min() and away.max() < 2
 
 
 def test_warnings_are_pythons(slide: latens.Model, record: latens.Record) -> None:

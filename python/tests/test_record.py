@@ -43,13 +43,20 @@ def test_columns_with_other_names(slide: latens.Model, tmp_path: Path, record: l
     frame = record.to_pandas().rename(columns={"q": "position", "t": "seconds"})
     frame["note"] = "text"
     mapped = latens.Record.from_frame(frame, slide, map={"q": "position", "t": "seconds"})
-    assert np.array_equal(mapped.y["position"], record.y["q"]) and np.array_equal(mapped.t, record.t)
+    assert np.array_equal(mapped.y["q"], record.y["q"]) and np.array_equal(mapped.t, record.t)
     fit = slide.fit(mapped, epochs=1, progress=False)
     frame.to_csv(tmp_path / "log.csv", index=False)
     read = latens.Record.from_file(tmp_path / "log.csv", map={"q": "position", "t": "seconds"})
     assert np.array_equal(slide.fit(read, epochs=1, progress=False).states["v"].mean, fit.states["v"].mean)
+    assert np.array_equal(read.y["q"], record.y["q"])
     with pytest.raises(latens.RecordError, match="no column for measurement q"):
         slide.fit(frame)
+    with pytest.raises(latens.RecordError, match="the mapping q=place names a column that"):
+        latens.Record.from_frame(frame, map={"q": "place"})
+    with pytest.raises(latens.RecordError, match="the mapping q=place names a column that"):
+        slide.fit(latens.Record.from_file(tmp_path / "log.csv", map={"q": "place"}))
+    ignored = latens.Record.from_frame(record.to_pandas(), slide, map={"t": ""})
+    assert slide.fit(ignored, epochs=1, progress=False).t[-1] == pytest.approx(record.t[-1])
 
 
 def test_missing_measurements_dates_and_steps(slide: latens.Model) -> None:

@@ -598,3 +598,19 @@ fn settings_of_a_fit_are_read() {
     assert_eq!(fit.measurement_variance.all, Some(0.5));
     assert_eq!(fit.ensemble, None);
 }
+
+/// The section alone gives the same, and its mistakes have the same words and places.
+#[test]
+fn settings_of_a_fit_are_read_from_a_text_of_their_own() {
+    let rest = "[states.x]\nderivative = \"-x\"\n[measurements]\ny = \"x\"\n";
+    let model = Model::from_text("m.toml", rest).unwrap();
+    let section = "[fit]\nepochs = 7\nmeasurement_variance = { y = 2 }\n";
+    let whole = Model::from_text("m.toml", &format!("{rest}{section}")).unwrap();
+    assert_eq!(model.settings("settings", section).unwrap(), whole.fit);
+    let wrong = "[fit]\nepochs = 0\nepoch = 7\nprocess_variance = { y = 2 }\n";
+    let own = model.settings("m.toml", wrong).unwrap_err().to_string();
+    let of_file = Model::from_text("m.toml", &format!("{wrong}{rest}"));
+    assert_eq!(own, of_file.unwrap_err().to_string());
+    assert_eq!(own.matches("error:").count(), 3, "{own}");
+    assert!(model.settings("settings", "[fit]\nepochs = =\n").is_err());
+}

@@ -327,6 +327,30 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_table_may_borrow_its_numbers() {
+        let (t, v, i) = ([0.0, 1.0, 2.0], [1.0, f64::NAN, 3.0], [5.0, 6.0, 7.0]);
+        let named = [("t", &t), ("V", &v), ("I", &i)];
+        let borrowed = named.map(|(name, values)| Column::new(name, values.as_slice()));
+        let owned = named.map(|(name, values)| Column::new(name, values.to_vec()));
+        let (borrowed, owned) = (
+            Table::new("a", borrowed.to_vec()).unwrap(),
+            Table::new("a", owned.to_vec()).unwrap(),
+        );
+        let layout = Layout {
+            inputs: names("I"),
+            measurements: names("V"),
+            states: names("V h"),
+            time_step: None,
+        };
+        let found = Record::from_table(&borrowed, &layout, &Mapping::default(), None).unwrap();
+        let expected = from(&owned, &[], None).unwrap();
+        assert_eq!(found.time, expected.time);
+        assert_eq!(found.inputs, expected.inputs);
+        assert_eq!(found.output(2), expected.output(2));
+        assert!(found.output(1)[0].is_nan());
+    }
+
+    #[test]
     fn faults_of_values_name_line_and_column() {
         let top = "# log\nt,I,V\n0,1,2\n\n";
         let message = error(&format!("{top}1,,2\n"), &[], None);

@@ -96,6 +96,41 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
+/// The files of a run in memory are those of the folder, and make the same run.
+#[test]
+fn a_run_needs_no_folder() {
+    let settings = Settings {
+        epochs: 2,
+        ensemble: 2,
+        ..Settings::new(Solver::Batch)
+    };
+    let case = Case::fitted(2, &settings);
+    let facts = Facts::new(&case.fit, &case.sources(), About::default());
+    let own = files(&case.fit, &case.sources(), &facts).unwrap();
+    save(&case.fit, &case.sources(), &facts, case.folder(), false).unwrap();
+    fs::write(case.folder().join("report.html"), "made again").unwrap();
+    fs::write(case.folder().join("notes.txt"), "not its own").unwrap();
+    assert_eq!(load_files(case.folder()).unwrap(), own);
+    assert!(own.contains_key("ensemble/2/states_1.csv"));
+    let (one, other) = (
+        from_files(&own, "memory").unwrap(),
+        load(case.folder()).unwrap(),
+    );
+    assert_eq!(bits(&one.theta), bits(&other.theta));
+    assert_eq!(one.draws, other.draws);
+    assert_eq!(bits(&one.members[1].theta), bits(&other.members[1].theta));
+    let again = case.place.path().join("again");
+    save_files(&own, &again, false).unwrap();
+    assert_eq!(load_files(&again).unwrap(), own);
+    let mut damaged = own;
+    damaged.remove("ensemble/1/weights.safetensors");
+    let message = from_files(&damaged, "memory").unwrap_err().to_string();
+    assert!(
+        message.starts_with("cannot read memory/ensemble/1/weights.safetensors"),
+        "{message}"
+    );
+}
+
 #[test]
 fn what_is_loaded_is_what_was_saved_bit_for_bit() {
     for single in [false, true] {
@@ -229,8 +264,8 @@ fn an_error_on_the_way_leaves_the_old_run_and_nothing_else() {
     let case = Case::new(1, false);
     case.save(false).unwrap();
     let before = fs::read(case.folder().join(FACTS)).unwrap();
-    let result = folder::write(&case.folder(), true, |inside| {
-        fs::write(inside.join(MODEL), "half").unwrap();
+    let result = folder::write(&case.folder(), true, |put| {
+        put(MODEL.into(), b"half".to_vec())?;
         Err(Error::Stopped)
     });
     assert!(matches!(result, Err(Error::Stopped)));
