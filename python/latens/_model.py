@@ -211,13 +211,8 @@ class Model:
         progress: bool | Listener | None,
         resumed: Fit | None = None,
     ) -> Fit:
-        text = _toml.settings(given)
-        files = [source.file for source in records]
-        words = [repr(files[0] if len(files) == 1 else files)] if files else []
-        words += [f"{k}={v!r}" for k, v in given.items()]
-        verb = "fit" if resumed is None else "resume"
-        starts = max(int(given.get(k) or 1) for k in ("starts", "ensemble"))
-        watch = Watch(progress, str(given.get("solver", "batch")), starts)
+        text, before = _toml.settings(given), None if resumed is None else resumed._raw
+        watch = Watch(progress, *_latens.plan(self._raw, text, before))
         self.interrupted = None
         try:
             raw, interrupted = _latens.fit(
@@ -229,8 +224,8 @@ class Model:
                 text,
                 threads,
                 self._file,
-                f"python: latens.Model.from_file({self._file!r}).{verb}({', '.join(words)})",
-                None if resumed is None else resumed._raw,
+                _call(self._file, before is not None, (records, validate, tests), given),
+                before,
                 watch,
             )
         finally:
@@ -329,6 +324,20 @@ class Check(Mapping[str, Any]):
         from html import escape
 
         return f"<pre>{escape(self.text)}</pre>"
+
+
+def _call(
+    file: str, resumed: bool, sources: tuple[list[_latens.Source], ...], given: dict[str, Any]
+) -> str:
+    """What a report shows as the way to repeat a fit."""
+    words = []
+    for name, own in zip(("", "validate=", "test="), sources):
+        files = [source.file for source in own]
+        if files:
+            words.append(f"{name}{files[0]!r}" if len(files) == 1 else f"{name}{files!r}")
+    words += [f"{k}={v!r}" for k, v in given.items()]
+    verb = "resume" if resumed else "fit"
+    return f"python: latens.Model.from_file({file!r}).{verb}({', '.join(words)})"
 
 
 def _by_name(given: Any) -> list[tuple[str | None, Any]]:

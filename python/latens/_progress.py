@@ -43,7 +43,7 @@ class Watch:
         self._solver, self._starts = solver, starts
         self._bar: Any = None
         if progress is True or (progress is None and _somebody_looks()):
-            self._bar = _bar()
+            self._bar = _bar(starts > 1 or solver != "batch")
 
     def __call__(self, kind: str, *args: Any) -> Any:
         if kind == "warning":
@@ -82,18 +82,20 @@ class Watch:
 
 
 def _somebody_looks() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    ipython = sys.modules.get("IPython")
+    notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    return sys.stderr.isatty() or notebook
 
 
-def _bar() -> Any:
+def _bar(known: bool) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a notebook without ipywidgets, where a line of text does
             from tqdm.auto import tqdm
     except ImportError:
         return _Plain()
-    # batch knows no end, so that a bar would never fill
-    form = "{desc} [{elapsed}]" if "ipykernel" not in sys.modules else None
+    # batch takes as many stages as it needs: a bar would say nothing
+    form = "{desc} |{bar}| {percentage:3.0f} % [{elapsed}<{remaining}]" if known else "{desc} [{elapsed}]"
     return tqdm(desc="looking at the data", leave=False, bar_format=form)
 
 

@@ -271,6 +271,31 @@ fn pass_on(py: Python, hear: &Py<PyAny>, event: Event) -> PyResult<bool> {
     Ok(answer.is_none() || answer.is_truthy()?)
 }
 
+/// The name of the solver and the number of starts that settings come to.
+#[pyfunction]
+pub fn plan(model: &Model, settings: &str, resumed: Option<&Fit>) -> Result<(&'static str, usize)> {
+    let (_, settings) = resolved(&model.0, settings, resumed)?;
+    let starts = settings.starts.max(settings.ensemble);
+    Ok((settings.solver.name(), starts))
+}
+
+/// What a text of settings gives, and all settings that it comes to: over the model's own, or over those
+/// of a fit that goes on.
+fn resolved(model: &latens::Model, text: &str, resumed: Option<&Fit>) -> Result<(Given, Settings)> {
+    let given = model.settings("settings", text)?;
+    let settings = match resumed {
+        Some(fit) => {
+            let mut settings = fit.shown.run.facts.settings.clone();
+            settings.solver = given.solver.unwrap_or(settings.solver);
+            given.onto(&mut settings);
+            settings
+        }
+        None => Given::settings(&[&model.fit, &given])?,
+    };
+    settings.check(model)?;
+    Ok((given, settings))
+}
+
 /// Those learned from, those that validate, and those that test.
 type Sources<'py> = (
     Vec<PyRefMut<'py, Source>>,
@@ -286,19 +311,7 @@ fn job(
     about: About,
     resumed: Option<&Fit>,
 ) -> Result<Job> {
-    let given = model.settings("settings", text)?;
-    let settings = match resumed {
-        Some(fit) => {
-            let mut settings = fit.shown.run.facts.settings.clone();
-            if let Some(solver) = given.solver {
-                settings.solver = solver;
-            }
-            given.onto(&mut settings);
-            settings
-        }
-        None => Given::settings(&[&model.fit, &given])?,
-    };
-    settings.check(model)?;
+    let (given, settings) = resolved(model, text, resumed)?;
     let taken = |mut source: PyRefMut<Source>| {
         let origin = (source.file.clone(), source.sha256.clone());
         (origin, source.take())

@@ -15,7 +15,7 @@ mod _latens {
     #[pymodule_export]
     use super::fit::Fit;
     #[pymodule_export]
-    use super::learn::fit;
+    use super::learn::{fit, plan};
     #[pymodule_export]
     use super::model::{Model, systems};
     #[pymodule_export]

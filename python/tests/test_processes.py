@@ -1,4 +1,4 @@
-"""Ctrl-C, in processes of their own: a terminal's, and a notebook's kernel."""
+"""Processes: Ctrl-C in a terminal's and in a notebook's, and a child of `fork`."""
 
 from __future__ import annotations
 
@@ -79,9 +79,12 @@ def test_a_notebooks_stop_button(tmp_path: Path) -> None:
             if message["msg_type"] == "stream" and "learned" in message["content"]["text"]:
                 kernel.interrupt_kernel()
 
+        # once: a second time does not wait for what was learned
         told = """
+told = []
 def tell(progress):
-    if progress.epoch == 2: print("learned", flush=True)
+    if progress.cost == progress.cost and not told:
+        told.append(print("learned", flush=True))
 model.fit(record, progress=tell, solver="alternating", epochs=100000)
 """
         stopped = reply(told, press)
@@ -91,3 +94,21 @@ model.fit(record, progress=tell, solver="alternating", epochs=100000)
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
+
+
+def test_a_forked_child_has_threads_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "slide.toml").write_text(SLIDE)
+    script = """
+import os, latens
+model = latens.Model.from_string(open("slide.toml").read())
+record = model.simulate()
+fit = model.fit(record, epochs=1)
+child = os.fork()
+again = model.fit(record, epochs=1)
+same = (again.states["v"].mean == fit.states["v"].mean).all()
+if child == 0:
+    os._exit(0 if same else 1)
+assert same and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
