@@ -10,7 +10,7 @@ use latens::score::named::state_scores;
 use latens::simulate::start;
 use latens::suggest::find;
 use latens::{Error, score};
-use latens_report::equation::Evaluator;
+use latens_report::evaluator::Evaluator;
 use latens_report::figures::{self, What};
 use latens_report::{Shown, page, summary, warnings, words};
 use numpy::{IntoPyArray, PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray2};

@@ -17,7 +17,7 @@ use latens_rivals::{LEAVES_NO_RUN, Trained, refuse};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, Result, setting};
 use crate::fit::Fit;
 use crate::model::Model;
 use crate::pool;
@@ -319,7 +319,12 @@ fn job(
     let (trained, validated) = (train.len(), !validate.is_empty());
     let pairs = train.into_iter().chain(validate).map(taken);
     let (mut origins, mut records): (Vec<Origin>, Vec<Record>) = pairs.unzip();
-    // records to validate with are the better test, and the caller's word
+    if validated && given.validate_tail.is_some() {
+        return Err(setting(
+            "records to validate with and a tail of every record (validate_tail) do not go together; the records are the better test",
+        ));
+    }
+    // and the caller's word over the model's
     let of_model = model.fit.validate_tail.filter(|_| !validated);
     let tail = given.validate_tail.or(of_model);
     if let Some(part) = tail.filter(|_| resumed.is_none()) {

@@ -62,6 +62,8 @@ def test_settings_are_those_of_the_file(slide: latens.Model, record: latens.Reco
         slide.fit(record, solver="magic")
     with pytest.raises(latens.ModelError):
         slide.fit(record, epochs=-1)
+    with pytest.raises(latens.SettingError, match="do not go together"):
+        slide.fit(record, validate=record, validate_tail=0.2)
     with_settings = latens.Model.from_string(SLIDE + '\n[fit]\nepochs = 2\nsolver = "joint"\nseed = 7\n')
     fit = with_settings.fit(record, progress=False, epochs=1)
     assert (fit.solver, fit.seed, fit.settings["epochs"]) == ("joint", 7, 1)

@@ -13,6 +13,7 @@ pub mod base64;
 pub mod check;
 pub mod colours;
 pub mod equation;
+pub mod evaluator;
 pub mod field;
 pub mod figures;
 pub mod innovations;
