@@ -449,6 +449,11 @@ class Fit:
         """Writes the page that shows whether to believe it: one file that asks no host for anything."""
         self._raw.write_report(os.fspath(path))
 
+    def figure(self, what: str, path: str | os.PathLike[str]) -> None:
+        """Writes a figure for a paper: "states", "equation", "field", "convergence" or "innovations", as
+        .svg, .pdf or .png; those of `latens plot`."""
+        self._raw.write_figure(what, os.fspath(path))
+
     def to_pandas(self) -> pandas.DataFrame:
         """The first record with its states, as in states.csv; of others see `records`."""
         return self.records[0].to_pandas()

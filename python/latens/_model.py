@@ -56,8 +56,7 @@ class Model:
         fit: Section | None = None,
     ) -> None:
         def written(shorthand: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-            short = {n: v if isinstance(v, Mapping) else {shorthand: v} for n, v in entries.items()}
-            return short
+            return {n: v if isinstance(v, Mapping) else {shorthand: v} for n, v in entries.items()}
 
         text = f"name = {_toml.value(name)}\n" if name else ""
         if description:
@@ -265,8 +264,7 @@ class Model:
             held_out,
             seed,
         )
-        record = Record.from_frame(dict(columns), self, name=self.name or "record")
-        return record
+        return Record.from_frame(dict(columns), self, name=self.name or "record")
 
     def __repr__(self) -> str:
         parts = [f"states {', '.join(self.states)}"]

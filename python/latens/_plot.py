@@ -128,16 +128,24 @@ def _kept(t: Array, signals: list[Array | None]) -> npt.NDArray[np.intp]:
     return np.array(sorted(kept))
 
 
+def _picture(fit: Fit) -> tuple[str, bytes]:
+    """The figure, or where there is no matplotlib that of the report."""
+    try:
+        drawn = figure(fit)
+    except ImportError:
+        return "svg+xml", fit._raw.figure("states").encode()
+    out = io.BytesIO()
+    drawn.savefig(out, format="png", dpi=80)
+    return "png", out.getvalue()
+
+
 def html(fit: Fit) -> str:
     """The figure, the errors and the constants."""
     parts = []
-    try:
-        out = io.BytesIO()
-        figure(fit).savefig(out, format="png", dpi=80)
-        picture = base64.b64encode(out.getvalue()).decode()
-        parts.append(f'<img alt="states over time" src="data:image/png;base64,{picture}">')
-    except (ImportError, SettingError):
-        pass  # without matplotlib, or without states, the rest says enough
+    if any(record.states for record in fit.records):
+        kind, picture = _picture(fit)
+        text = base64.b64encode(picture).decode()
+        parts.append(f'<img alt="states over time" src="data:image/{kind};base64,{text}">')
     rows = []
     for record in fit.records:
         for name, error in record.scores["nrmse"].items():

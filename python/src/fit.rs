@@ -12,6 +12,7 @@ use latens::suggest::find;
 use latens::{Error, score};
 use latens_report::evaluator::Evaluator;
 use latens_report::figures::{self, What};
+use latens_report::picture::Form;
 use latens_report::{Shown, page, summary, warnings, words};
 use numpy::{IntoPyArray, PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -31,6 +32,15 @@ use crate::stream::Stream;
 pub struct Fit {
     pub shown: Shown,
     pub files: Files,
+}
+
+fn write(path: PathBuf, bytes: &[u8]) -> Result<()> {
+    let written = write_atomic(&path, |out| out.write_all(bytes));
+    Ok(written.map_err(|source| Error::Io {
+        action: "write",
+        path,
+        source,
+    })?)
 }
 
 /// Columns, facts as JSON, and warnings.
@@ -293,13 +303,20 @@ impl Fit {
 
     /// Writes it whole or not at all.
     fn write_report(&self, py: Python, path: PathBuf) -> Result<()> {
-        let html = self.report(py);
-        let written = write_atomic(&path, |out| out.write_all(html.as_bytes()));
-        Ok(written.map_err(|source| Error::Io {
-            action: "write",
-            path,
-            source,
-        })?)
+        write(path, self.report(py).as_bytes())
+    }
+
+    /// Writes a figure; the ending says its form.
+    fn write_figure(&self, py: Python, what: &str, path: PathBuf) -> Result<()> {
+        let form = Form::of(&path).ok_or_else(|| {
+            setting(format!(
+                "{} is no figure: give a file that ends in .svg, .pdf or .png",
+                path.display()
+            ))
+        })?;
+        let svg = self.figure(what)?;
+        let bytes = py.detach(|| form.encode(&svg)).map_err(setting)?;
+        write(path, &bytes)
     }
 
     /// A figure of `latens plot` as SVG.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -206,6 +207,22 @@ def test_figure_and_page(fit: latens.Fit, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "page.html").read_text()
     with pytest.raises(latens.SettingError, match="counted from 0"):
         fit.plot(3)
+    for ending, head in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
+        fit.figure("equation", tmp_path / f"equation{ending}")
+        assert (tmp_path / f"equation{ending}").read_bytes().startswith(head)
+    with pytest.raises(latens.SettingError, match="ends in .svg, .pdf or .png"):
+        fit.figure("equation", tmp_path / "equation.gif")
+    with pytest.raises(latens.SettingError, match="there is no figure `gate`"):
+        fit.figure("gate", tmp_path / "gate.svg")
+
+
+def test_a_notebook_without_matplotlib_has_a_figure_too(
+    fit: latens.Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "data:image/svg+xml;base64," in fit._repr_html_()
+    with pytest.raises(ImportError):
+        fit.plot()
 
 
 def test_a_stream_learns_on(fit: latens.Fit, other: latens.Record, tmp_path: Path) -> None:
