@@ -33,8 +33,8 @@ use drawings::Drawn;
 const AFTER_HELP: &str = "\
 For example, the paper's first system, in under three minutes on two cores:
   latens reproduce --systems harmonic-oscillator --seeds 1 -o oscillator
-and the whole evidence, hours:
-  latens reproduce --seeds 3 --budget 5 -o evidence
+and the whole evidence, an hour and a half of processor time:
+  latens reproduce --seeds 3 --budget 1 -o evidence
 
 Each cell is trained on one thread, for --budget minutes at the most, from an unknown hidden start (unless
 its method says otherwise), and scored by the free run of what it learned. A grid that was stopped goes on
@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Seeds 1 to N of each
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Minutes that a cell may train; it is then scored as it is
+    /// Minutes of processor time that a cell may train; it is then scored as it is
     #[arg(long, value_name = "MINUTES", default_value_t = 0.6, value_parser = crate::assignments::positive)]
     budget: f64,
     /// The folder to write
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         60.0 * arguments.budget,
         arguments.quiet,
     )?;
-    // a cost needs a quiet machine, so it is measured behind the grid
+    // beside the cells a cost would be that of a shared memory, so it is measured behind them
     if !interrupt::asked() {
         cost::write(&methods, folder, arguments.quiet)?;
     }

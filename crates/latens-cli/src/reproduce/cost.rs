@@ -6,8 +6,9 @@
 //! NODE, SPINODE or RM, a pass of NODE-LSTM; with all that belongs to it, but for what a fit does once.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use latens::simulate::{Simulation, simulate};
 use latens::solve::{self, EpochReport, Observer, Progress, Settings, Solver};
 use latens::{Error, Model};
@@ -49,7 +50,7 @@ fn model(oscillators: usize, units: usize) -> Result<Model, Failure> {
 
 /// Counts passes, and when the first began.
 struct Counter {
-    started: Option<Instant>,
+    started: Option<Duration>,
     passes: usize,
     /// Whether a call of `progress` is a pass, not a part of one.
     each: bool,
@@ -59,7 +60,7 @@ struct Counter {
 
 impl Counter {
     fn pass(&mut self) -> bool {
-        let now = Instant::now();
+        let now = ThreadTime::now().as_duration();
         let started = *self.started.get_or_insert(now);
         if self.passes < self.most {
             self.seconds = (now - started).as_secs_f64();
