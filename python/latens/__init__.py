@@ -24,6 +24,7 @@ from ._model import Check, Model
 from ._progress import Progress
 from ._record import Record
 from ._stream import Estimate, Stream
+from ._sweep import sweep
 
 __all__ = [
     "Band",
@@ -49,5 +50,6 @@ __all__ = [
     "Stream",
     "__version__",
     "load",
+    "sweep",
     "systems",
 ]

@@ -19,6 +19,7 @@ from ._errors import FitWarning, SettingError
 from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
 
 if TYPE_CHECKING:
+    import arviz
     import matplotlib.figure
     import pandas
     import polars
@@ -347,9 +348,8 @@ class Fit:
     @cached_property
     def samples(self) -> dict[str, npt.NDArray[np.float64]]:
         """Draws from the posterior, the first axis counts them: of each unknown constant, of the weights
-        `<network>.layer1.weight`, …, and of each state over the first record. A state's path follows the
-        draw of the weights; what is open of it even with the weights known shifts a path as a whole.
-        Empty where the solver draws none."""
+        `<network>.layer1.weight`, …, and of each state over the first record, as whole trajectories. Empty
+        where the solver draws none."""
         theta, draws = self._raw.theta()
         if not len(draws):
             return {}
@@ -365,12 +365,13 @@ class Fit:
             found[name] = block.reshape(shape)
             at += rows * columns
         if self.states:
-            moved, random = self._raw.moved(0), np.random.default_rng(1)
-            for k, (name, state) in enumerate(self.states.items()):
-                by = moved[:, :, k]
-                own = np.sqrt(np.maximum(state.std**2 - np.mean(by**2, axis=0), 0.0))
-                found[name] = state.mean + by + own * random.standard_normal((len(draws), 1))
+            found.update(self._drawn(0))
         return found
+
+    def _drawn(self, track: int) -> dict[str, Array]:
+        """Trajectories from the posterior of the states of a record, draw by time."""
+        drawn = self._raw.drawn(track)
+        return {name: drawn[:, :, k] for k, name in enumerate(self.model.states)}
 
     def predict(
         self,
@@ -461,6 +462,19 @@ class Fit:
     def to_polars(self) -> polars.DataFrame:
         """The first record with its states, as in states.csv; of others see `records`."""
         return self.records[0].to_polars()
+
+    def to_xarray(self, record: int = 0, *, weights: bool = False) -> xarray.Dataset:
+        """Draws from the posterior, over chain and draw as ArviZ has them: unknown constants, the states over a
+        record as whole trajectories and, if asked for, the weights. Of an ensemble, those of its best member."""
+        from ._export import to_xarray
+
+        return to_xarray(self, record, weights)
+
+    def to_arviz(self, record: int = 0, *, weights: bool = False) -> arviz.InferenceData:
+        """The same for ArviZ, with the record's measurements and inputs beside it."""
+        from ._export import to_arviz
+
+        return to_arviz(self, record, weights)
 
     def plot(self, record: int = 0) -> matplotlib.figure.Figure:
         """Draws the states over a record: the estimate with its band beside the free run."""

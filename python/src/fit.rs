@@ -139,13 +139,13 @@ impl Fit {
         Ok((run.theta.clone().into_pyarray(py), draws))
     }
 
-    /// How far each draw moves the states of a record: draws × samples × states.
-    fn moved<'py>(&self, py: Python<'py>, track: usize) -> Result<Bound<'py, PyArray3<f64>>> {
+    /// Draws of the states of a record from their posterior: draws × samples × states.
+    fn drawn<'py>(&self, py: Python<'py>, track: usize) -> Result<Bound<'py, PyArray3<f64>>> {
         let (run, track) = (&self.shown.run, &self.shown.tracks[track]);
-        let work = || run.predictor().moved(&track.record, &track.smoothed);
-        let moved = pool::work(py, work)?;
-        let form = [moved.len(), track.record.len(), run.model.states.len()];
-        Ok(moved.concat().into_pyarray(py).reshape(form)?)
+        let work = || run.predictor().draws(&track.record, &track.smoothed);
+        let drawn = pool::work(py, work)?;
+        let form = [drawn.len(), track.record.len(), run.model.states.len()];
+        Ok(drawn.concat().into_pyarray(py).reshape(form)?)
     }
 
     /// Values of an unknown constant at entries of θ.

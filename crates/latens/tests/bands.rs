@@ -34,14 +34,16 @@ fn bands_of_the_hidden_state_hold_the_truth() {
         let noise = fit.noise.measurement[0].sqrt() / fit.nominal.range[0];
         assert!((0.0085..0.0115).contains(&noise), "R_y is found: {noise}");
         let smoothed = &fit.estimates[0].smoothed;
-        // what the draws of θ add is part of the band, and most of it at the hidden state
-        let moved = fit.predictor().moved(&record, &smoothed.states);
-        let squares =
-            |k: usize| moved.iter().map(|m| m[k] * m[k]).sum::<f64>() / moved.len() as f64;
-        let parts = (0..smoothed.states.len()).map(|k| squares(k) / smoothed.deviations[k].powi(2));
-        let parts: Vec<f64> = parts.collect();
-        let largest = parts.iter().copied().fold(0.0, f64::max);
-        assert!((0.5..1.05).contains(&largest), "{largest}");
+        // drawn trajectories scatter as widely as the band
+        let drawn = fit.predictor().draws(&record, &smoothed.states);
+        let square = |k: usize| -> f64 {
+            let each = drawn.iter().map(|d| (d[k] - smoothed.states[k]).powi(2));
+            each.sum::<f64>() / drawn.len() as f64
+        };
+        let count = smoothed.states.len();
+        let parts = (0..count).map(|k| square(k) / smoothed.deviations[k].powi(2));
+        let width = parts.sum::<f64>() / count as f64;
+        assert!((0.8..1.25).contains(&width), "{width}");
         let hidden =
             |values: &[f64]| -> Vec<f64> { values.iter().skip(1).step_by(2).copied().collect() };
         let (states, deviations) = (hidden(&smoothed.states), hidden(&smoothed.deviations));

@@ -8,7 +8,6 @@
 
 use rayon::prelude::*;
 
-use super::pass::Forward;
 use super::smoother::{Smoothed, Smoother};
 use crate::linalg::small::{apply, dot};
 
@@ -66,8 +65,25 @@ impl Smoother<'_> {
             Mode::Smoother => self.covariances(&pass, take),
             Mode::Filter => (0..self.record.len()).for_each(|i| take(i, pass.covariance(i, n))),
         }
-        self.each_moved(&pass, states, draws, mode, |moved| {
-            for moved in moved {
+        let still = match mode {
+            Mode::Smoother => self.backward(&pass, &pass.means),
+            Mode::Filter => pass.means.mean.clone(),
+        };
+        for group in draws.chunks(GROUP) {
+            let driven = self.driven(states, group);
+            let moved: Vec<Vec<f64>> = (0..group.len())
+                .into_par_iter()
+                .map(|k| {
+                    let of_draw = driven.iter().skip(k).step_by(group.len());
+                    let means = self.carried(&pass, of_draw.copied());
+                    match mode {
+                        Mode::Smoother => self.backward(&pass, &means),
+                        Mode::Filter => means.mean,
+                    }
+                })
+                .collect();
+            for mut moved in moved {
+                moved.iter_mut().zip(&still).for_each(|(a, b)| *a -= b);
                 for (own, by) in own.iter_mut().zip(&moved) {
                     *own += by * by / draws.len() as f64;
                 }
@@ -77,50 +93,11 @@ impl Smoother<'_> {
                     }
                 }
             }
-        });
+        }
         let root = |variances: Vec<f64>| variances.into_iter().map(f64::sqrt).collect();
         Bands {
             states: root(own),
             outputs: root(seen),
-        }
-    }
-
-    /// How far each draw of δθ moves a trajectory that fits, with all measurements looked at.
-    pub fn moved(&self, states: &[f64], draws: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let mut all = Vec::with_capacity(draws.len());
-        let pass = self.forward(states);
-        self.each_moved(&pass, states, draws, Mode::Smoother, |moved| {
-            all.extend(moved);
-        });
-        all
-    }
-
-    /// The same, a group of draws after the other.
-    fn each_moved(
-        &self,
-        pass: &Forward,
-        states: &[f64],
-        draws: &[Vec<f64>],
-        mode: Mode,
-        mut take: impl FnMut(Vec<Vec<f64>>),
-    ) {
-        let still = match mode {
-            Mode::Smoother => self.backward(pass, &pass.means),
-            Mode::Filter => pass.means.mean.clone(),
-        };
-        for group in draws.chunks(GROUP) {
-            let driven = self.driven(states, group);
-            let moved = (0..group.len()).into_par_iter().map(|k| {
-                let of_draw = driven.iter().skip(k).step_by(group.len());
-                let means = self.carried(pass, of_draw.copied());
-                let mut moved = match mode {
-                    Mode::Smoother => self.backward(pass, &means),
-                    Mode::Filter => means.mean,
-                };
-                moved.iter_mut().zip(&still).for_each(|(a, b)| *a -= b);
-                moved
-            });
-            take(moved.collect());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod adapt;
 pub mod bands;
+mod draws;
 pub mod ensemble;
 pub mod extended;
 pub mod filter;

@@ -36,7 +36,16 @@ pub struct Forward {
 /// What of a forward pass depends on θ to first order: means m and innovations ν.
 pub struct Means {
     pub(super) mean: Vec<f64>,
-    innovation: Vec<f64>,
+    pub(super) innovation: Vec<f64>,
+}
+
+impl Means {
+    pub(super) fn zero(samples: usize, n: usize, c: usize) -> Self {
+        Self {
+            mean: vec![0.0; samples * n],
+            innovation: vec![0.0; samples * c],
+        }
+    }
 }
 
 impl Forward {
@@ -81,6 +90,17 @@ impl Forward {
         &self.h
     }
 
+    /// F_x of the step to a sample.
+    pub(super) fn step(&self, i: usize, n: usize) -> &[f64] {
+        &self.f_x[i * n * n..(i + 1) * n * n]
+    }
+
+    /// H, K and s of a channel of a sample; s is 0 where it was not measured.
+    pub(super) fn correction(&self, at: usize, n: usize) -> (&[f64], &[f64], f64) {
+        let row = at * n..(at + 1) * n;
+        (&self.h[row.clone()], &self.gain[row], self.variance[at])
+    }
+
     /// H, K, ν and s of a channel of a sample.
     #[cfg(test)]
     pub(super) fn channel(&self, at: usize, n: usize) -> (&[f64], &[f64], f64, f64) {
@@ -91,10 +111,7 @@ impl Forward {
 
     fn new(samples: usize, n: usize, c: usize) -> Self {
         Self {
-            means: Means {
-                mean: vec![0.0; samples * n],
-                innovation: vec![0.0; samples * c],
-            },
+            means: Means::zero(samples, n, c),
             covariance: vec![0.0; samples * n * n],
             f_x: vec![0.0; samples * n * n],
             h: vec![0.0; samples * c * n],

@@ -260,14 +260,6 @@ impl Predictor<'_> {
         })
     }
 
-    /// How far each draw of δθ moves the smoothed states of a record, N × d_x each.
-    pub fn moved(&self, record: &Record, states: &[f64]) -> Vec<Vec<f64>> {
-        let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
-        let noise = self.open_start(record, &self.noise.times(self.repetition));
-        let smoother = self.smoother(&stepper, record, &noise);
-        smoother.moved(states, self.draws)
-    }
-
     pub(super) fn smoother<'b>(
         &'b self,
         stepper: &'b Stepper<'b>,
