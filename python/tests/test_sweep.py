@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -65,27 +66,35 @@ def cluster():
 
 
 class Killer:
-    """As soon as one fit has finished, kills a worker in the middle of another: when it has worked on it for a while.
+    """Kills a worker in the middle of a fit: the first that is seen to have worked on one for a while.
 
     A local worker begins with its own start, which is measured; one of Ray's bears the name of its task meanwhile.
     """
 
     def __init__(self, name):
-        self.name, self.killed, self.begun = name, None, {}
+        self.name, self.killed, self.begun, self.over = name, None, {}, False
         code = "import latens, time; print(time.process_time())"
-        start = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-        self.start = None if name.startswith("ray") else start
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        self.start = None if name.startswith("ray") else float(done.stdout)
+        self.thread = threading.Thread(target=self.watch)
 
-    def __call__(self, done, total, row):
-        until = time.monotonic() + 60
-        while self.killed is None and time.monotonic() < until:
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+    def watch(self):
+        while self.killed is None and not self.over:
             busy = {process.pid: process for process in workers(self.name)}
             self.begun = {pid: spent for pid, spent in self.begun.items() if pid in busy}
             for pid, process in busy.items():
                 with contextlib.suppress(psutil.Error):
                     spent = sum(process.cpu_times()[:2])
                     begun = self.begun.setdefault(pid, spent) if self.start is None else self.start
-                    if spent > begun + 0.12:
+                    if spent > begun + 0.08:
                         process.kill()
                         self.killed = pid
                         return
@@ -135,14 +144,15 @@ def test_a_killed_local_worker_loses_nothing(model, record, undisturbed, tmp_pat
         return popen(*arguments, **options)
 
     monkeypatch.setattr(_sweep.subprocess, "Popen", counted)
-    table = latens.sweep(model, record, GRID, SEEDS, workers=2, folder=tmp_path, progress=killer)
+    with killer:
+        table = latens.sweep(model, record, GRID, SEEDS, workers=2, folder=tmp_path)
     assert killer.killed and len(started) == 9
     compare(table, undisturbed)
 
 
 def test_a_killed_ray_worker_loses_nothing(model, record, undisturbed, tmp_path, cluster):
-    killer = Killer("ray::fit_one")
-    table = latens.sweep(model, record, GRID, SEEDS, backend="ray", folder=tmp_path, progress=killer)
+    with Killer("ray::fit_one") as killer:
+        table = latens.sweep(model, record, GRID, SEEDS, backend="ray", folder=tmp_path)
     assert killer.killed
     compare(table, undisturbed)
     # the same call finds them on any backend

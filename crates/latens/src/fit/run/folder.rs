@@ -121,7 +121,7 @@ fn inspect(folder: &Path, replace: bool) -> Result<Target, Error> {
     }
     if !replace {
         return fail(
-            "this folder holds a run already; choose another name, or replace it with --force"
+            "this folder holds a run already; choose another name, or replace it with --force (in Python, force=True)"
                 .into(),
         );
     }
