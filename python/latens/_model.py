@@ -264,7 +264,8 @@ class Model:
             held_out,
             seed,
         )
-        return Record.from_frame(dict(columns), self, name=self.name or "record")
+        which = "" if held_out is None else f", held out {held_out}"
+        return Record.from_frame(dict(columns), self, name=(self.name or "record") + which)
 
     def __repr__(self) -> str:
         parts = [f"states {', '.join(self.states)}"]
