@@ -26,7 +26,10 @@ _POINTS = 4000
 
 def figure(fit: Fit, place: int = 0) -> matplotlib.figure.Figure:
     """Each state in a row: the estimate with its band on the left, the free run on the right."""
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError('plot needs matplotlib: pip install "latens[plot]"') from missing
 
     record = _record(fit, place)
     model, t, names = fit.model, record.t, list(record.states)
