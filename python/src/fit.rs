@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use latens::estimate::{Loosened, Mode, Start};
+use latens::estimate::{Mode, NoiseFactor, Start};
 use latens::fit::run::{self, Files, Predicted};
 use latens::record::{Column, Table, write_atomic};
 use latens::score::named::state_scores;
@@ -219,7 +219,7 @@ impl Fit {
             false => Mode::Filter,
         };
         let work = || {
-            let loosened = loosen.map_or_else(|| predictor.loosened(record), Loosened);
+            let loosened = loosen.map_or_else(|| predictor.loosened(record), NoiseFactor);
             let estimated = predictor.estimate(record, mode, loosened)?;
             Ok::<_, Error>((loosened, estimated))
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use latens::check::Check;
 use latens::estimate::Start;
 use latens::fit::run::{self, About, Facts, Files, Run};
-use latens::solve::{self, Data, EpochReport, Given, Observer, Progress, Settings};
+use latens::solve::{self, Data, Given, Observer, PassReport, Progress, Settings};
 use latens::{Error, Record};
 use latens_report::{Shown, sight, warnings};
 use latens_rivals::{LEAVES_NO_RUN, Trained, refuse};
@@ -35,7 +35,7 @@ const REPORTS: Duration = Duration::from_millis(100);
 enum Event {
     Warning(String),
     Progress(Progress),
-    Epoch(EpochReport),
+    Epoch(PassReport),
 }
 
 struct Reporter {
@@ -68,7 +68,7 @@ impl Observer for Reporter {
         self.say(Event::Progress(*progress))
     }
 
-    fn epoch(&mut self, report: &EpochReport) -> bool {
+    fn epoch(&mut self, report: &PassReport) -> bool {
         self.say(Event::Epoch(report.clone()))
     }
 }

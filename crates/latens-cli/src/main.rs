@@ -1,37 +1,17 @@
-//! The program `latens`: one file per verb, and what they share.
+//! The program `latens`: a file for each verb ([`commands`]), what stands on its line ([`args`]), and
+//! what is said ([`terminal`]).
 
-mod assignments;
-mod check;
-mod data;
-mod datasets;
-mod demo;
-mod estimate;
-mod failure;
-mod fit;
-mod init;
-mod interrupt;
-mod learned;
-mod model;
-mod output;
-mod pace;
-mod plot;
-mod predict;
-mod progress;
-mod report;
-mod reproduce;
-mod rivals;
-mod schema;
-mod settings;
-mod simulate;
-mod stream;
-mod systems;
-mod text;
+mod args;
+mod commands;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
-use latens_report::{sight, summary};
+
+use args::{assignments, model, output, records, settings};
+use terminal::failure::{self, Failure};
+use terminal::{interrupt, pace, progress, text};
 
 const AFTER_HELP: &str = "\
 First steps:
@@ -58,38 +38,39 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Verb {
-    Demo(demo::Arguments),
-    Systems(systems::Arguments),
-    Init(init::Arguments),
-    Simulate(simulate::Arguments),
-    Check(check::Arguments),
-    Fit(Box<fit::Arguments>),
-    Predict(predict::Arguments),
-    Estimate(estimate::Arguments),
-    Stream(stream::Arguments),
-    Reproduce(reproduce::Arguments),
-    Report(report::Arguments),
-    Plot(plot::Arguments),
-    Data(datasets::Arguments),
-    Schema(schema::Arguments),
+    Demo(commands::demo::Arguments),
+    Systems(commands::systems::Arguments),
+    Init(commands::init::Arguments),
+    Simulate(commands::simulate::Arguments),
+    Check(commands::check::Arguments),
+    Fit(Box<commands::fit::Arguments>),
+    Predict(commands::predict::Arguments),
+    Estimate(commands::estimate::Arguments),
+    Stream(commands::stream::Arguments),
+    Reproduce(commands::reproduce::Arguments),
+    Report(commands::report::Arguments),
+    Plot(commands::plot::Arguments),
+    Data(commands::data::Arguments),
+    Schema(commands::schema::Arguments),
 }
 
 fn main() -> ExitCode {
+    latens_lab::register();
     let result = match Program::parse().verb {
-        Verb::Demo(arguments) => demo::run(&arguments),
-        Verb::Systems(arguments) => systems::run(&arguments),
-        Verb::Init(arguments) => init::run(&arguments),
-        Verb::Simulate(arguments) => simulate::run(&arguments),
-        Verb::Check(arguments) => check::run(&arguments),
-        Verb::Fit(arguments) => fit::run(&arguments),
-        Verb::Predict(arguments) => predict::run(&arguments),
-        Verb::Estimate(arguments) => estimate::run(&arguments),
-        Verb::Stream(arguments) => stream::run(&arguments),
-        Verb::Reproduce(arguments) => reproduce::run(&arguments),
-        Verb::Report(arguments) => report::run(&arguments),
-        Verb::Plot(arguments) => plot::run(&arguments),
-        Verb::Data(arguments) => datasets::run(&arguments),
-        Verb::Schema(arguments) => schema::run(&arguments),
+        Verb::Demo(arguments) => commands::demo::run(&arguments),
+        Verb::Systems(arguments) => commands::systems::run(&arguments),
+        Verb::Init(arguments) => commands::init::run(&arguments),
+        Verb::Simulate(arguments) => commands::simulate::run(&arguments),
+        Verb::Check(arguments) => commands::check::run(&arguments),
+        Verb::Fit(arguments) => commands::fit::run(&arguments),
+        Verb::Predict(arguments) => commands::predict::run(&arguments),
+        Verb::Estimate(arguments) => commands::estimate::run(&arguments),
+        Verb::Stream(arguments) => commands::stream::run(&arguments),
+        Verb::Reproduce(arguments) => commands::reproduce::run(&arguments),
+        Verb::Report(arguments) => commands::report::run(&arguments),
+        Verb::Plot(arguments) => commands::plot::run(&arguments),
+        Verb::Data(arguments) => commands::data::run(&arguments),
+        Verb::Schema(arguments) => commands::schema::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }

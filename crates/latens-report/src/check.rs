@@ -1,13 +1,14 @@
 //! What records can tell about a model, before anything is learned from them: as tables and as one
 //! object.
 
-use latens::check::{Check, Sight};
+use latens::fit::learn;
+use latens::look::check::{Check, Sight};
+use latens::look::{RESOLUTION, sight};
 use latens::record::{Columns, Record};
-use latens::{Error, Model, solve};
+use latens::{Door, Error, Model, Warning};
 use serde_json::{Value, json};
 
-use crate::text::{self, Side};
-use crate::{sight, warnings};
+use latens::text::{self, Side};
 
 /// A record and where it came from.
 pub struct Source {
@@ -35,20 +36,20 @@ impl Source {
 pub struct Checked {
     sources: Vec<Source>,
     check: Check,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Checked {
     /// Looks at the records.
     ///
     /// # Errors
-    /// Those of [`solve::check`].
+    /// Those of [`learn::check`].
     pub fn new(model: &Model, sources: Vec<Source>) -> Result<Self, Error> {
         let records: Vec<Record> = sources.iter().map(|s| s.record.clone()).collect();
-        let check = solve::check(model, &records)?;
-        let steps = sources.iter();
-        let steps = steps.filter_map(|s| warnings::step(model, &s.file, &s.record));
-        let warnings = steps.chain(sight::warnings(&check)).collect();
+        let check = learn::check(model, &records)?;
+        let files = sources.iter().map(|s| (s.file.as_str(), &s.record));
+        let mut warnings = Warning::of_steps(model, files);
+        warnings.extend(Warning::of_check(&check));
         Ok(Self {
             sources,
             check,
@@ -57,7 +58,7 @@ impl Checked {
     }
 
     /// For people.
-    pub fn text(&self, model: &Model) -> String {
+    pub fn text(&self, model: &Model, door: Door) -> String {
         let mut out = String::new();
         for source in &self.sources {
             out += &described(model, source, &self.check);
@@ -71,7 +72,8 @@ impl Checked {
             out += &format!("  {line}\n");
         }
         for warning in &self.warnings {
-            if !lines.contains(warning) {
+            let warning = warning.at(door);
+            if !lines.contains(&warning) {
                 out += &format!("  {warning}\n");
             }
         }
@@ -79,8 +81,9 @@ impl Checked {
     }
 
     /// For programs.
-    pub fn json(&self, model: &Model) -> Value {
-        object(model, &self.sources, &self.check, &self.warnings)
+    pub fn json(&self, model: &Model, door: Door) -> Value {
+        let warnings = self.warnings.iter().map(|w| w.to_json(door));
+        object(model, &self.sources, &self.check, warnings.collect())
     }
 }
 
@@ -228,9 +231,9 @@ fn described(model: &Model, source: &Source, check: &Check) -> String {
         let [noise, of_range] = match noise {
             None => [String::new(), String::new()],
             // so little cannot be told from rounding, nor does the solver care
-            Some((_, part)) if part < solve::RESOLUTION => [
+            Some((_, part)) if part < RESOLUTION => [
                 "hardly any".into(),
-                format!("< {}", text::percent(solve::RESOLUTION)),
+                format!("< {}", text::percent(RESOLUTION)),
             ],
             Some((std, part)) => [text::number(std), text::percent(part)],
         };
@@ -308,7 +311,7 @@ fn networks(check: &Check) -> String {
     format!("\nnetworks\n{lines}")
 }
 
-fn object(model: &Model, sources: &[Source], check: &Check, warnings: &[String]) -> Value {
+fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>) -> Value {
     let records: Vec<Value> = sources
         .iter()
         .map(|source| {

@@ -8,7 +8,7 @@
 use latens::model::{Model, Point};
 
 use crate::evaluator::Evaluator;
-use crate::{Shown, Track};
+use latens::fit::{Fit, Track};
 
 /// Points of a slice.
 const POINTS: usize = 81;
@@ -85,8 +85,8 @@ impl Sample<'_> {
 }
 
 /// All outputs of all networks.
-pub fn learned(shown: &Shown) -> Vec<Learned> {
-    let model = &shown.run.model;
+pub fn learned(shown: &Fit) -> Vec<Learned> {
+    let model = &shown.model;
     let samples = samples(shown);
     let truth = Truth::new(shown);
     let networks = model.system.networks();
@@ -112,8 +112,8 @@ pub fn learned(shown: &Shown) -> Vec<Learned> {
     found
 }
 
-fn samples(shown: &Shown) -> Vec<Sample<'_>> {
-    let system = &shown.run.model.system;
+fn samples(shown: &Fit) -> Vec<Sample<'_>> {
+    let system = &shown.model.system;
     let mut ws = system.workspace();
     let zero = vec![0.0; system.parameters()];
     let tracks = shown.trained();
@@ -184,13 +184,13 @@ fn unit(model: &Model, network: usize, k: usize, samples: &[Sample]) -> Option<S
 
 /// The slices of each output of a network.
 fn slices(
-    shown: &Shown,
+    shown: &Fit,
     place: usize,
     arguments: &[Argument],
     samples: &[Sample],
     truth: Option<&Truth>,
 ) -> Vec<Vec<Slice>> {
-    let run = &shown.run;
+    let run = &shown;
     let network = &run.model.system.networks()[place];
     let mut found: Vec<Vec<Slice>> = network.outputs.iter().map(|_| vec![]).collect();
     let Some(middle) = middle(samples, place, &network.scaling.scale) else {
@@ -264,13 +264,13 @@ fn middle<'s, 'a>(
 
 /// Learned against true along the records, for each output of a network.
 fn along(
-    shown: &Shown,
+    shown: &Fit,
     place: usize,
     samples: &[Sample],
     truth: Option<&Truth>,
 ) -> Vec<Vec<[f64; 2]>> {
     const SHOWN: usize = 400;
-    let run = &shown.run;
+    let run = &shown;
     let network = &run.model.system.networks()[place];
     let weights = &run.theta[run.model.system.weight_ranges()[place].clone()];
     let mut found: Vec<Vec<[f64; 2]>> = network.outputs.iter().map(|_| vec![]).collect();
@@ -296,7 +296,7 @@ fn along(
 
 /// What the networks would have to be.
 struct Truth<'a> {
-    shown: &'a Shown,
+    shown: &'a Fit,
     /// θ with each network's outputs at zero, and the entry of θ that moves each output alone.
     silent: Vec<f64>,
     /// Network, and that entry, and by how much it moves the output.
@@ -305,9 +305,9 @@ struct Truth<'a> {
 
 impl<'a> Truth<'a> {
     /// `None` where the true equations are not known or a network is called more than once.
-    fn new(shown: &'a Shown) -> Option<Self> {
-        let system = &shown.run.model.system;
-        shown.run.model.truth.as_ref()?;
+    fn new(shown: &'a Fit) -> Option<Self> {
+        let system = &shown.model.system;
+        shown.model.truth.as_ref()?;
         let mut calls = vec![0; system.networks().len()];
         let (state, input) = (vec![0.0; system.states()], vec![0.0; system.inputs()]);
         let zero = vec![0.0; system.parameters()];
@@ -323,7 +323,7 @@ impl<'a> Truth<'a> {
         if calls.iter().any(|c| *c != 1) {
             return None;
         }
-        let mut silent = shown.run.theta.clone();
+        let mut silent = shown.theta.clone();
         let mut outputs = vec![];
         for (place, range) in system.weight_ranges().into_iter().enumerate() {
             silent[range.clone()].fill(0.0);
@@ -347,7 +347,7 @@ impl<'a> Truth<'a> {
 
     /// A network's outputs at a time, state and input.
     fn at(&self, (time, state, input): (f64, &[f64], &[f64]), place: usize) -> Option<Vec<f64>> {
-        let model = &self.shown.run.model;
+        let model = &self.shown.model;
         let n = model.states.len();
         let derivative = |theta: &[f64]| {
             let mut f = vec![0.0; n];
@@ -402,7 +402,7 @@ impl<'a> Truth<'a> {
         arguments: &[Argument],
         values: &[f64],
     ) -> Option<Vec<f64>> {
-        let model = &self.shown.run.model;
+        let model = &self.shown.model;
         let n = model.states.len();
         let (mut state, mut input) = (sample.state().to_vec(), sample.input().to_vec());
         for (argument, value) in arguments.iter().zip(values) {

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use latens::fit::run::Run;
-use latens::linalg::PackedCovariance;
+use latens::fit::Fit;
 use latens::model::network::{Network, Trace};
+use latens::numerics::linalg::PackedCovariance;
 
 /// The uncertainty of θ.
 enum Spread<'a> {
@@ -39,7 +39,7 @@ impl Spread<'_> {
 
 /// A network of a run at any arguments.
 pub struct Evaluator<'r> {
-    run: &'r Run,
+    run: &'r Fit,
     place: usize,
     network: &'r Network,
     range: Range<usize>,
@@ -50,7 +50,7 @@ pub struct Evaluator<'r> {
 
 impl<'r> Evaluator<'r> {
     /// The network at a place among the model's.
-    pub fn new(run: &'r Run, place: usize) -> Self {
+    pub fn new(run: &'r Fit, place: usize) -> Self {
         let network = &run.model.system.networks()[place];
         let range = run.model.system.weight_ranges()[place].clone();
         Self {

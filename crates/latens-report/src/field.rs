@@ -1,6 +1,6 @@
 //! The plane of two states, and where the equations lead from each of its points.
 
-use crate::Shown;
+use latens::fit::Fit;
 
 /// The learned and the true direction of motion over the plane of two states.
 pub struct Field {
@@ -22,10 +22,10 @@ pub struct Arrow {
 }
 
 /// Of a model of two states; inputs and time are those in the middle of the first record.
-pub fn field(shown: &Shown) -> Option<Field> {
+pub fn field(shown: &Fit) -> Option<Field> {
     const CELLS: usize = 15;
     const MARGIN: f64 = 0.12;
-    let model = &shown.run.model;
+    let model = &shown.model;
     let track = shown.trained().into_iter().next()?;
     let [first, second] = model.states.as_slice() else {
         return None;
@@ -54,7 +54,7 @@ pub fn field(shown: &Shown) -> Option<Field> {
             l0 + (h0 - l0) * part(i % CELLS),
             l1 + (h1 - l1) * part(i / CELLS),
         ];
-        let at = track.record.point(k, &state, &shown.run.theta);
+        let at = track.record.point(k, &state, &shown.theta);
         model
             .system
             .derivative(&mut model.system.workspace(), at, &mut f);

@@ -1,7 +1,6 @@
 //! The figures of a run, or of several laid over each other.
 
-use latens::fit::run::EpochFacts;
-use latens::solve::Solver;
+use latens::fit::PassFacts;
 
 use crate::colours::of_run;
 use crate::equation::{self, Learned, SlicePoint};
@@ -9,13 +8,15 @@ use crate::field::Field;
 use crate::innovations;
 use crate::panels::{self, Panel};
 use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
-use crate::{Shown, field, residuals, text, thin, words};
+use crate::{field, residuals, thin, words};
+use latens::fit::Fit;
+use latens::text;
 
 /// Samples of a line in a figure.
 const SAMPLES: usize = 3000;
 
-/// A figure of each stage or epoch.
-type OfEpoch = fn(&EpochFacts) -> f64;
+/// A figure of each pass.
+type OfPass = fn(&PassFacts) -> f64;
 
 /// What a figure shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub enum What {
 ///
 /// # Errors
 /// Why the runs have no such figure.
-pub fn draw(runs: &[Shown], what: What) -> Result<String, String> {
+pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
     let first = runs.first().ok_or("there is no run to draw")?;
     let (plots, columns, size) = match what {
         What::States => (states(runs), 2, [470.0, 230.0]),
@@ -46,7 +47,7 @@ pub fn draw(runs: &[Shown], what: What) -> Result<String, String> {
         What::Innovations => {
             let track = first.trained().into_iter().next();
             let found = track.map_or(vec![], |t| innovations::innovations(first, t));
-            let unit = &first.run.model.time_unit;
+            let unit = &first.model.time_unit;
             let plots = found
                 .iter()
                 .flat_map(|i| residuals::innovation(i, unit))
@@ -74,8 +75,8 @@ fn points(time: &[f64], rows: &[usize], values: &[f64]) -> Vec<[f64; 2]> {
 }
 
 /// The first record.
-fn states(runs: &[Shown]) -> Vec<Plot> {
-    let Some(unit) = runs.first().map(|r| &r.run.model.time_unit) else {
+fn states(runs: &[Fit]) -> Vec<Plot> {
+    let Some(unit) = runs.first().map(|r| &r.model.time_unit) else {
         return vec![];
     };
     let courses = panels::courses(runs);
@@ -130,7 +131,7 @@ fn reach(panel: &Panel) -> Option<[f64; 2]> {
     (margin > 0.0).then_some([low - margin, high + margin])
 }
 
-fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec<Mark> {
+fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<Mark> {
     let drawn = |what: &str| ["data", "truth"].contains(&what) || shown.contains(&what);
     let signals = || panel.signals.iter().filter(|s| drawn(s.what));
     let rows = thin::rows(
@@ -149,7 +150,7 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec
         };
         let name = signal.what.replace('_', " ");
         let label = match several {
-            true => format!("{} {name}", runs[signal.run].folder),
+            true => format!("{} {name}", runs[signal.run].name),
             false => name,
         };
         let std = (panel.signals.iter())
@@ -170,7 +171,7 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Shown]) -> Vec
 }
 
 /// The slices of all networks; of several runs, those that the first one's networks share.
-pub fn equations(runs: &[Shown]) -> Vec<Plot> {
+pub fn equations(runs: &[Fit]) -> Vec<Plot> {
     let learned: Vec<Vec<Learned>> = runs.iter().map(equation::learned).collect();
     let Some(first) = learned.first() else {
         return vec![];
@@ -243,7 +244,7 @@ fn visible(learned: &[(usize, &Learned)], argument: usize) -> Option<[f64; 2]> {
     Some([low - 2.5 * margin, high + margin])
 }
 
-fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Shown]) -> Vec<Mark> {
+fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec<Mark> {
     let several = runs.len() > 1;
     let mut marks = vec![];
     for &(run, one) in learned {
@@ -252,7 +253,7 @@ fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Shown]) -
         };
         let class = if several { of_run(run) } else { "estimate" };
         let label = if several {
-            runs[run].folder.as_str()
+            runs[run].name.as_str()
         } else {
             "learned"
         };
@@ -316,7 +317,7 @@ fn against_truth(learned: &Learned) -> Plot {
 }
 
 /// Of a model of two states.
-pub fn field(shown: &Shown) -> Option<Plot> {
+pub fn field(shown: &Fit) -> Option<Plot> {
     field::field(shown).map(motion)
 }
 
@@ -364,13 +365,13 @@ pub fn motion(field: Field) -> Plot {
     }
 }
 
-/// The terms of the cost, the error of the free run and the damping, over stages or epochs.
-pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
-    let Some(first) = runs.first().filter(|r| !r.run.facts.epochs.is_empty()) else {
+/// The terms of the cost, the error of the free run and the damping, over passes.
+pub fn convergence(runs: &[Fit]) -> Vec<Plot> {
+    let Some(first) = runs.first().filter(|r| !r.facts.passes.is_empty()) else {
         return vec![];
     };
     let axis = || Axis {
-        label: labelled(words::pass(first.run.facts.solver), "number"),
+        label: labelled(words::pass(&first.facts.solver), "number"),
         whole: true,
         ..Axis::default()
     };
@@ -379,17 +380,17 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
         log: true,
         ..Axis::default()
     };
-    let line = |shown: &Shown, of: OfEpoch| -> Vec<[f64; 2]> {
-        let each = shown.run.facts.epochs.iter();
+    let line = |shown: &Fit, of: OfPass| -> Vec<[f64; 2]> {
+        let each = shown.facts.passes.iter();
         each.map(|e| {
             [
-                e.epoch as f64,
+                e.pass as f64,
                 Some(of(e)).filter(|v| *v > 0.0).unwrap_or(f64::NAN),
             ]
         })
         .collect()
     };
-    let terms: [(&str, OfEpoch); 5] = [
+    let terms: [(&str, OfPass); 5] = [
         ("physics", |e| e.physics),
         ("data", |e| e.data),
         ("drift of θ", |e| e.drift),
@@ -402,9 +403,9 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
     let mut marks = vec![];
     if several {
         for (k, run) in runs.iter().enumerate() {
-            let total = |e: &EpochFacts| e.physics + e.data + e.drift + e.start + e.prior;
+            let total = |e: &PassFacts| e.physics + e.data + e.drift + e.start + e.prior;
             let points = line(run, total);
-            let name = run.folder.clone();
+            let name = run.name.clone();
             marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));
             marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
         }
@@ -418,15 +419,16 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
     }
     plots.push(Plot {
         title: if several { "Cost" } else { "Terms of the cost" }.into(),
-        note: match first.run.facts.solver {
-            Solver::Batch => "each stage weighs the physics more: compare terms, not stages".into(),
-            _ => String::new(),
+        note: if words::pass(&first.facts.solver) == "stage" {
+            "each stage weighs the physics more: compare terms, not stages".into()
+        } else {
+            String::new()
         },
         x: axis(),
         y: log("cost (–)"),
         marks,
     });
-    let figures: [(&str, &str, OfEpoch); 3] = [
+    let figures: [(&str, &str, OfPass); 3] = [
         ("Error of the free run", "mean nRMSE (–)", |e| e.free_run),
         ("Consistency of the filter", "mean ν²/s (–)", |e| {
             e.consistency
@@ -440,7 +442,7 @@ pub fn convergence(runs: &[Shown]) -> Vec<Plot> {
         for (k, run) in runs.iter().enumerate() {
             let points = line(run, of);
             if known(&points) {
-                let name = if several { run.folder.as_str() } else { "" };
+                let name = if several { run.name.as_str() } else { "" };
                 marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));
                 marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
             }

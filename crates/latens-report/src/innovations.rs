@@ -4,10 +4,10 @@
 //! compared with what it predicts from those before. ν/√s is then white, normal and of variance one,
 //! if model and noise are right.
 
-use latens::estimate::ExtendedFilter;
-use latens::step::Stepper;
+use latens::filter::ExtendedFilter;
+use latens::numerics::step::Stepper;
 
-use crate::{Shown, Track};
+use latens::fit::{Fit, Track};
 
 /// Lags of the correlations, at the most.
 const LAGS: usize = 40;
@@ -61,11 +61,11 @@ impl Innovations {
 }
 
 /// Of every channel; empty where the filter leaves the finite numbers.
-pub fn innovations(shown: &Shown, track: &Track) -> Vec<Innovations> {
+pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
     let Some(all) = filtered(shown, track) else {
         return vec![];
     };
-    let model = &shown.run.model;
+    let model = &shown.model;
     let channels = model.measurements.iter().zip(all);
     let channels = channels.filter(|(_, own)| own.len() > 2);
     channels
@@ -97,8 +97,8 @@ pub fn innovations(shown: &Shown, track: &Track) -> Vec<Innovations> {
 }
 
 /// Sample and ν/√s of each measurement, channel by channel.
-fn filtered(shown: &Shown, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
-    let (run, record) = (&shown.run, &track.record);
+fn filtered(shown: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
+    let (run, record) = (&shown, &track.record);
     let (model, noise) = (&run.model, &run.facts.noise);
     let n = model.states.len();
     let stepper = Stepper::over(model, &model.system, run.facts.sample_time, [record]);

@@ -1,6 +1,6 @@
 //! Whether to believe a run: one page that opens from disk, and figures for papers.
 //!
-//! A run folder is all that is looked at: its `states.csv` holds the records too. [`Shown::load`]
+//! A run folder is all that is looked at: its `states.csv` holds the records too. [`Fit::load`]
 //! reads it, [`page::html`] makes the page, [`figures::draw`] one figure.
 //!
 //! What both doors, the command line and Python, say in the same words is here too: [`summary`] of a fit,
@@ -23,14 +23,8 @@ pub mod picture;
 pub mod plot;
 mod residuals;
 mod scale;
-mod shown;
-pub mod sight;
 pub mod summary;
 pub mod tables;
-pub mod text;
 pub mod thin;
 pub mod verdict;
-pub mod warnings;
 pub mod words;
-
-pub use shown::{Shown, Track};

@@ -2,29 +2,32 @@
 
 use std::fmt::Write;
 
-use latens::solve::RESOLUTION;
+use latens::look::RESOLUTION;
 use serde_json::json;
 
 use crate::innovations::{self, Innovations};
 use crate::plot::{self, Plot, escape};
 use crate::tables::{comparison, identifiability, provenance, scores};
 use crate::verdict::{self, Verdict};
-use crate::{Shown, colours, figures, panels, residuals, text, words};
+use crate::{colours, figures, panels, residuals, words};
+use latens::Door;
+use latens::fit::{Fit, Role};
+use latens::text;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page of a run; of several, laid over each other.
-pub fn html(runs: &[Shown]) -> String {
+pub fn html(runs: &[Fit]) -> String {
     let found: Vec<Vec<Innovations>> = runs.iter().map(of_first_record).collect();
     let title = match runs {
-        [one] => one.run.model.name.clone(),
+        [one] => one.model.name.clone(),
         several => format!("{} runs", several.len()),
     };
     let courses = panels::courses(runs);
     let data = json!({
-        "time_unit": runs.first().map_or("", |r| r.run.model.time_unit.as_str()),
-        "runs": runs.iter().map(|r| r.folder.as_str()).collect::<Vec<_>>(),
+        "time_unit": runs.first().map_or("", |r| r.model.time_unit.as_str()),
+        "runs": runs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(),
         "courses": panels::json(&courses),
     });
     let mut body = String::new();
@@ -85,7 +88,7 @@ pub fn document(title: &str, body: &str, scripts: &str) -> String {
     )
 }
 
-fn of_first_record(shown: &Shown) -> Vec<Innovations> {
+fn of_first_record(shown: &Fit) -> Vec<Innovations> {
     let track = shown.trained().into_iter().next();
     track.map_or(vec![], |track| innovations::innovations(shown, track))
 }
@@ -108,27 +111,27 @@ pub fn prose(text: &str) -> String {
 }
 
 /// Of several runs each part is folded away under the run's name.
-fn folded(runs: &[Shown], shown: &Shown, content: String) -> String {
+fn folded(runs: &[Fit], shown: &Fit, content: String) -> String {
     match runs.len() {
         1 => content,
         _ => format!(
             "<details><summary>{}</summary>{content}</details>\n",
-            escape(&shown.folder)
+            escape(&shown.name)
         ),
     }
 }
 
-fn heading(runs: &[Shown], title: &str) -> String {
+fn heading(runs: &[Fit], title: &str) -> String {
     let what = match runs {
         [one] => format!(
             "{} · {} · {}",
-            escape(&one.folder),
-            one.run.facts.solver.name(),
-            text::seconds(one.run.facts.seconds)
+            escape(&one.name),
+            one.facts.solver,
+            text::seconds(one.facts.seconds)
         ),
         several => several
             .iter()
-            .map(|r| escape(&r.folder))
+            .map(|r| escape(&r.name))
             .collect::<Vec<_>>()
             .join(" · "),
     };
@@ -155,13 +158,13 @@ pub fn header(title: &str, what: &str, links: &[(&str, &str)]) -> String {
     )
 }
 
-fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
+fn verdict_section(shown: &Fit, verdict: &Verdict, several: bool) -> String {
     let id = match several {
-        true => format!("verdict-{}", escape(&shown.folder)),
+        true => format!("verdict-{}", escape(&shown.name)),
         false => "verdict".into(),
     };
     let title = match several {
-        true => format!("Verdict on {}", escape(&shown.folder)),
+        true => format!("Verdict on {}", escape(&shown.name)),
         false => "Verdict".into(),
     };
     let mut content = String::new();
@@ -179,9 +182,11 @@ fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
             prose(sentence)
         );
     }
-    let warnings = &shown.run.facts.warnings;
+    let warnings = &shown.facts.warnings;
     if !warnings.is_empty() {
-        let each = warnings.iter().map(|w| format!("<li>{}</li>", prose(w)));
+        let each = warnings
+            .iter()
+            .map(|w| format!("<li>{}</li>", prose(&w.at(Door::CommandLine))));
         let _ = writeln!(
             content,
             "<details class=\"warnings\" open><summary>{} of the fit</summary><ul>{}</ul></details>",
@@ -192,7 +197,7 @@ fn verdict_section(shown: &Shown, verdict: &Verdict, several: bool) -> String {
     section(&id, &title, &content)
 }
 
-fn states_section(runs: &[Shown]) -> String {
+fn states_section(runs: &[Fit]) -> String {
     let mut content = String::from(
         "<p class=\"hint\">Drag over a panel to zoom, all panels follow; Shift and drag, or the arrow keys with Shift, to pan; double-click or 0 for the whole record. Arrow keys move the cursor, + and − zoom.</p>\n",
     );
@@ -203,8 +208,8 @@ fn states_section(runs: &[Shown]) -> String {
             escape(missing)
         );
     }
-    let tests = runs.iter().flat_map(|r| &r.run.facts.records);
-    let tests = tests.filter(|r| r.role == "test").count();
+    let tests = runs.iter().flat_map(|r| &r.facts.records);
+    let tests = tests.filter(|r| r.role == Role::Test).count();
     if tests > 0 {
         let _ = writeln!(
             content,
@@ -236,11 +241,11 @@ fn arranged(class: &str, plots: &[Plot], size: [f64; 2]) -> String {
     format!("<div class=\"{class}\">\n{each}</div>\n")
 }
 
-fn equation_section(runs: &[Shown]) -> String {
+fn equation_section(runs: &[Fit]) -> String {
     let plots = figures::equations(runs);
     let mut content = String::new();
-    let networks = |run: &Shown| !run.run.model.system.networks().is_empty();
-    if runs.iter().any(|run| !run.run.facts.ensemble.is_empty()) {
+    let networks = |run: &Fit| !run.model.system.networks().is_empty();
+    if runs.iter().any(|run| !run.facts.ensemble.is_empty()) {
         content += "<p class=\"hint\">Of an ensemble, its best member is shown.</p>\n";
     }
     if plots.is_empty() && runs.iter().any(networks) {
@@ -271,7 +276,7 @@ fn equation_section(runs: &[Shown]) -> String {
     section("equation", "The learned equation", &content)
 }
 
-fn innovation_part(shown: &Shown, found: &[Innovations]) -> String {
+fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
     if found.is_empty() {
         return "<p>The filter leaves the finite numbers on this record, or there are no states to start it from: there is nothing to compare.</p>\n".into();
     }
@@ -280,7 +285,7 @@ fn innovation_part(shown: &Shown, found: &[Innovations]) -> String {
         escape(&shown.facts_of(shown.trained()[0]).file)
     );
     for one in found {
-        let mut levels = words::noise_levels(&shown.run.model, &shown.run.facts);
+        let mut levels = words::noise_levels(&shown.model, &shown.facts);
         let bare = levels.any(|(name, _, part)| name == one.channel && part < 1.001 * RESOLUTION);
         let white = match one.coloured() {
             part if part <= 0.1 => "white".into(),
@@ -295,18 +300,18 @@ fn innovation_part(shown: &Shown, found: &[Innovations]) -> String {
             "<p><b>{}</b>: mean ν²/s {}, {white}.{}</p>",
             escape(&one.channel),
             text::number(one.consistency),
-            match one.inputs.is_empty() && !shown.run.model.inputs.is_empty() {
+            match one.inputs.is_empty() && !shown.model.inputs.is_empty() {
                 true => " No input moves, so nothing is drawn against one.",
                 false => "",
             }
         );
-        let plots = residuals::innovation(one, &shown.run.model.time_unit);
+        let plots = residuals::innovation(one, &shown.model.time_unit);
         content += &grid(&plots, [390.0, 240.0]);
     }
     content
 }
 
-fn convergence_section(runs: &[Shown]) -> String {
+fn convergence_section(runs: &[Fit]) -> String {
     let plots = figures::convergence(runs);
     let content = match plots.is_empty() {
         true => "<p>No stage is behind this run.</p>\n".into(),

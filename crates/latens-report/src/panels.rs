@@ -1,10 +1,12 @@
 //! The states over time, as the page draws them: thinned, and packed as text.
 
-use latens::score;
-use latens::step::Stepper;
+use latens::numerics::score;
+use latens::numerics::step::Stepper;
 use serde_json::{Value, json};
 
-use crate::{Shown, Track, base64, text, thin};
+use crate::{base64, thin};
+use latens::fit::{Fit, Role, Track};
+use latens::text;
 
 /// Bytes that all signals of a page may have before they become text, which takes a third more.
 const BYTES: usize = 1_200_000;
@@ -34,19 +36,19 @@ pub struct Signal {
 /// A record and what each run says about it.
 pub struct Course<'a> {
     pub file: &'a str,
-    pub role: &'a str,
+    pub role: Role,
     pub time: &'a [f64],
     pub panels: Vec<Panel>,
 }
 
 /// The records of the first run, each with the tracks of all runs that were fitted to it.
-pub fn courses(runs: &[Shown]) -> Vec<Course<'_>> {
+pub fn courses(runs: &[Fit]) -> Vec<Course<'_>> {
     let Some(first) = runs.first() else {
         return vec![];
     };
     let of = |track| {
         let facts = first.facts_of(track);
-        let same = |run: &'_ Shown, other: &Track| {
+        let same = |run: &'_ Fit, other: &Track| {
             let theirs = run.facts_of(other);
             theirs.sha256 == facts.sha256 && other.record.time == track.record.time
         };
@@ -57,7 +59,7 @@ pub fn courses(runs: &[Shown]) -> Vec<Course<'_>> {
         }
         Course {
             file: &facts.file,
-            role: &facts.role,
+            role: facts.role,
             time: &track.record.time,
             panels: panels(&tracks),
         }
@@ -66,9 +68,9 @@ pub fn courses(runs: &[Shown]) -> Vec<Course<'_>> {
 }
 
 /// The panels of one record; the first track says what was measured.
-fn panels(tracks: &[(usize, &Shown, &Track)]) -> Vec<Panel> {
+fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
     let &(_, first, track) = &tracks[0];
-    let (model, record) = (&first.run.model, &track.record);
+    let (model, record) = (&first.model, &track.record);
     let (hidden, direct) = (model.hidden(), model.system.direct());
     let mut panels = vec![];
     for (i, state) in model.states.iter().enumerate() {
@@ -88,7 +90,7 @@ fn panels(tracks: &[(usize, &Shown, &Track)]) -> Vec<Panel> {
             }
         }
         for &(run, shown, track) in tracks {
-            let Some(i) = shown.run.model.state_index(&state.name) else {
+            let Some(i) = shown.model.state_index(&state.name) else {
                 continue;
             };
             for (what, matrix) in [
@@ -136,21 +138,16 @@ fn panels(tracks: &[(usize, &Shown, &Track)]) -> Vec<Panel> {
 }
 
 /// A channel that shows no state as it is: what it would be along each track.
-fn measurement(
-    tracks: &[(usize, &Shown, &Track)],
-    channel: usize,
-    name: &str,
-    unit: &str,
-) -> Panel {
+fn measurement(tracks: &[(usize, &Fit, &Track)], channel: usize, name: &str, unit: &str) -> Panel {
     let &(_, first, track) = &tracks[0];
     let data = track.column(&track.record.outputs, channel);
     let mut signals = vec![Signal::new("data", 0, data)];
     for &(run, shown, track) in tracks {
-        let (model, theta) = (&shown.run.model, &shown.run.theta);
+        let (model, theta) = (&shown.model, &shown.theta);
         let Some(channel) = model.measurements.iter().position(|m| m.name == name) else {
             continue;
         };
-        let dt = shown.run.facts.sample_time;
+        let dt = shown.facts.sample_time;
         let stepper = Stepper::over(model, &model.system, dt, [&track.record]);
         for (what, states) in [
             ("estimate", &track.smoothed),
@@ -171,7 +168,7 @@ fn measurement(
 }
 
 /// The errors of the one-step prediction and of the free run, against the truth where it is known.
-fn errors(shown: &Shown, track: &Track, columns: &[Option<String>; 2]) -> [Option<String>; 2] {
+fn errors(shown: &Fit, track: &Track, columns: &[Option<String>; 2]) -> [Option<String>; 2] {
     let facts = shown.facts_of(track);
     [&facts.nrmse_one_step, &facts.nrmse].map(|scores| {
         let mut found = columns.iter().zip(["truth", "data"]);

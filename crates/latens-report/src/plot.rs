@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::colours::{COLOURS, style};
 use crate::scale::Scale;
-use crate::text;
+use latens::text;
 
 /// One pair of axes.
 #[derive(Default)]

@@ -1,20 +1,20 @@
 //! What a fit found, for people and for programs.
 
-use latens::Model;
-use latens::fit::run::{Facts, RecordFacts};
-use latens::score::named::Scores;
+use latens::fit::{Facts, RecordFacts, Role};
+use latens::numerics::score::named::Scores;
+use latens::{Door, Model};
 use serde_json::json;
 
-use crate::text::{self, Side};
 use crate::words::{noise_levels, pass};
+use latens::text::{self, Side};
 
 /// A short table of each record's errors, and the unknown constants.
 pub fn table(model: &Model, facts: &Facts) -> String {
     let mut out = format!(
         "{}: {}, {}, seed {}, {}\n",
         title(model),
-        facts.solver.name(),
-        text::count(facts.epochs.len(), pass(facts.solver)),
+        facts.solver,
+        text::count(facts.passes.len(), pass(&facts.solver)),
         facts.seed,
         text::seconds(facts.seconds)
     );
@@ -23,15 +23,16 @@ pub fn table(model: &Model, facts: &Facts) -> String {
             "\n{}, {}{}\n",
             record.file,
             text::count(record.samples, "sample"),
-            match record.role.as_str() {
-                "validate" => ", validation: never learned from".into(),
-                "test" => format!(", test: {}", predicted_part(record)),
-                _ => String::new(),
+            match record.role {
+                Role::Validate => ", validation: never learned from".into(),
+                Role::Test => format!(", test: {}", predicted_part(record)),
+                Role::Train => String::new(),
             }
         );
-        out += &match record.role.as_str() {
-            "test" => predicted(model, record),
-            _ => errors(model, record),
+        out += &if record.role == Role::Test {
+            predicted(model, record)
+        } else {
+            errors(model, record)
         };
     }
     out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
@@ -148,35 +149,18 @@ pub fn predicted(model: &Model, record: &RecordFacts) -> String {
     text::table(2, &sides, &rows)
 }
 
-/// One record for programs.
-pub fn record_json(record: &RecordFacts) -> serde_json::Value {
-    json!({
-        "file": record.file,
-        "role": record.role,
-        "scored": record.scored,
-        "rmse": record.rmse,
-        "nrmse": record.nrmse,
-        "mean_nrmse": record.mean_nrmse,
-        "mean_nrmse_hidden": record.mean_nrmse_hidden,
-        "poorly_determined": record.poorly_determined,
-    })
-}
-
 /// One object for programs.
-pub fn json(model: &Model, facts: &Facts, run: &str, report: Option<&str>) -> serde_json::Value {
-    let records: Vec<_> = facts.records.iter().map(record_json).collect();
+pub fn json(model: &Model, facts: &Facts, door: Door) -> serde_json::Value {
     let noise: serde_json::Map<_, _> = noise_levels(model, facts)
         .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
         .collect();
     let evidence = facts.evidence.as_ref();
     json!({
-        "run": run,
-        "report": report,
-        "solver": facts.solver.name(),
+        "solver": facts.solver,
         "seed": facts.seed,
         "seconds": facts.seconds,
-        "warnings": facts.warnings,
-        "records": records,
+        "warnings": facts.warnings.iter().map(|w| w.to_json(door)).collect::<Vec<_>>(),
+        "records": facts.records,
         "unknowns": facts.unknowns,
         "evidence": evidence.map(|e| e.log),
         "determined": evidence.map(|e| e.determined),

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use latens::check::DETERMINED;
-use latens::fit::run::{Facts, RecordFacts};
-use latens::solve::Solver;
+use latens::fit::{Facts, RecordFacts, Role};
+use latens::look::check::DETERMINED;
 use latens::solve::checkpoint::Checkpoint;
 use serde_json::Value;
 
 use crate::plot::escape;
-use crate::{Shown, text, words};
+use crate::words;
+use latens::fit::Fit;
+use latens::text;
 
 /// A table; the first row is its head. Cells are HTML.
 pub fn table(caption: &str, rows: &[Vec<String>]) -> String {
@@ -65,8 +66,8 @@ fn meter(part: f64) -> String {
 }
 
 /// Hidden states, directions of θ and constants.
-pub fn identifiability(shown: &Shown) -> String {
-    let (model, facts) = (&shown.run.model, &shown.run.facts);
+pub fn identifiability(shown: &Fit) -> String {
+    let (model, facts) = (&shown.model, &shown.facts);
     let mut out = String::new();
     let mut rows = vec![row([
         "hidden state",
@@ -84,10 +85,10 @@ pub fn identifiability(shown: &Shown) -> String {
                 .tracks
                 .iter()
                 .find(|t| shown.facts_of(t).sha256 == record.sha256);
-            let typical = track.filter(|_| record.role != "test").map(|track| {
+            let typical = track.filter(|_| record.role != Role::Test).map(|track| {
                 let mut all = track.column(&track.deviations, i);
                 all.sort_by(f64::total_cmp);
-                text::percent(all[all.len() / 2] / facts.nominal.scale[i])
+                text::percent(all[all.len() / 2] / facts.scales.scale[i])
             });
             rows.push(vec![
                 escape(name),
@@ -144,10 +145,10 @@ fn error(found: Option<&Option<f64>>) -> String {
 }
 
 /// The errors over each record.
-pub fn scores(shown: &Shown) -> String {
-    let model = &shown.run.model;
+pub fn scores(shown: &Fit) -> String {
+    let model = &shown.model;
     let mut out = String::new();
-    for record in &shown.run.facts.records {
+    for record in &shown.facts.records {
         let mut rows = vec![row(["", "unit", "", "smoothed", "one step", "free run"])];
         let hidden = model.hidden();
         let states = model.states.iter().enumerate().map(|(i, s)| {
@@ -186,15 +187,14 @@ pub fn scores(shown: &Shown) -> String {
 }
 
 fn caption(record: &RecordFacts) -> String {
-    let role = match record.role.as_str() {
-        "train" => "learned from".into(),
-        "validate" => "validation, never learned from".into(),
-        "test" => format!(
-            "test, {} predicted behind {} that show the start",
+    let role = match record.role {
+        Role::Train => "learned from".into(),
+        Role::Validate => "validation, never learned from".into(),
+        Role::Test => format!(
+            "test, {} predicted after {} that show the start",
             text::count(record.scored, "sample"),
             record.samples - record.scored
         ),
-        other => other.to_string(),
     };
     format!(
         "<b>{}</b>, {}: {role}",
@@ -204,9 +204,9 @@ fn caption(record: &RecordFacts) -> String {
 }
 
 /// The free-run errors of several runs, the best of each column marked.
-pub fn comparison(runs: &[Shown]) -> String {
+pub fn comparison(runs: &[Fit]) -> String {
     let mut columns: Vec<(String, String)> = vec![];
-    for record in runs.iter().flat_map(|r| &r.run.facts.records) {
+    for record in runs.iter().flat_map(|r| &r.facts.records) {
         for name in record.nrmse.keys() {
             let column = (record.sha256.clone(), name.clone());
             if !columns.contains(&column) {
@@ -214,13 +214,13 @@ pub fn comparison(runs: &[Shown]) -> String {
             }
         }
     }
-    let find = |run: &Shown, (sha, name): &(String, String)| {
-        let mut records = run.run.facts.records.iter();
+    let find = |run: &Fit, (sha, name): &(String, String)| {
+        let mut records = run.facts.records.iter();
         let record = records.find(|r| r.sha256 == *sha)?;
         record.nrmse.get(name).copied()
     };
     let file = |sha: &str| {
-        let mut records = runs.iter().flat_map(|r| &r.run.facts.records);
+        let mut records = runs.iter().flat_map(|r| &r.facts.records);
         records
             .find(|r| r.sha256 == sha)
             .map_or("", |r| r.file.as_str())
@@ -247,10 +247,10 @@ pub fn comparison(runs: &[Shown]) -> String {
         .collect();
     let mut rows = vec![head];
     for run in runs {
-        let facts = &run.run.facts;
+        let facts = &run.facts;
         let mut cells = vec![
-            escape(&run.folder),
-            facts.solver.name().into(),
+            escape(&run.name),
+            facts.solver.clone(),
             facts.seed.to_string(),
             text::seconds(facts.seconds),
         ];
@@ -271,14 +271,14 @@ pub fn comparison(runs: &[Shown]) -> String {
 }
 
 /// Settings, seeds, versions, checksums, and the command.
-pub fn provenance(shown: &Shown) -> String {
-    let facts = &shown.run.facts;
+pub fn provenance(shown: &Fit) -> String {
+    let facts = &shown.facts;
     let mut out = String::new();
-    let again = again(facts, &shown.folder);
+    let again = again(facts, &shown.name);
     let _ = writeln!(
         out,
         "<p>The same fit again, bit for bit on the same machine:</p>\n<p class=\"command\"><code id=\"again-{0}\">{1}</code><button type=\"button\" data-copy=\"again-{0}\">Copy</button></p>",
-        escape(&shown.folder),
+        escape(&shown.name),
         escape(&again)
     );
     let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
@@ -288,20 +288,17 @@ pub fn provenance(shown: &Shown) -> String {
         ("Latens", facts.version.clone()),
         ("model", format!("{} ({})", facts.model, facts.model_file)),
         ("model, SHA-256", facts.model_sha256.clone()),
-        ("solver", facts.solver.name().into()),
+        ("solver", facts.solver.clone()),
         ("seed", facts.seed.to_string()),
         (
-            match facts.solver {
-                Solver::Batch => "stages",
-                _ => "epochs",
-            },
-            format!("{} behind it, kept as of {passes}", facts.epochs.len()),
+            words::passes(&facts.solver),
+            format!("{} done, kept as of {passes}", facts.passes.len()),
         ),
         ("threads", facts.threads.to_string()),
         ("time", text::seconds(facts.seconds)),
         (
             "sample time",
-            text::with_unit(facts.sample_time, &shown.run.model.time_unit),
+            text::with_unit(facts.sample_time, &shown.model.time_unit),
         ),
     ] {
         rows.push(row([what, &value]));
@@ -338,11 +335,11 @@ pub fn provenance(shown: &Shown) -> String {
         out,
         "<details><summary>All settings</summary>{}</details>\n<details><summary>What the fit said</summary><ul>{}</ul></details>\n<details><summary>Model file</summary><pre>{}</pre></details>\n",
         table("Every setting; fit.json has them with all digits.", &rows),
-        words::summary(&shown.run.model, facts)
+        words::summary(&shown.model, facts)
             .iter()
             .map(|line| format!("<li>{}</li>", escape(line)))
             .collect::<String>(),
-        escape(&shown.run.model.text)
+        escape(&shown.model.text)
     );
     out
 }
@@ -352,7 +349,7 @@ fn again(facts: &Facts, folder: &str) -> String {
     if !facts.command.starts_with("latens fit ") {
         return facts.command.clone();
     }
-    let of = |role: &str, option: &str| -> String {
+    let of = |role: Role, option: &str| -> String {
         let records = facts.records.iter().filter(|r| r.role == role);
         records.map(|r| format!(" {option}{}", r.file)).collect()
     };
@@ -360,12 +357,12 @@ fn again(facts: &Facts, folder: &str) -> String {
     let validate = if tail {
         String::new()
     } else {
-        of("validate", "--validate ")
+        of(Role::Validate, "--validate ")
     };
     let mut command = format!(
         "latens fit {folder}/model.toml{}{validate}{} --settings {folder} -o again",
-        of("train", ""),
-        of("test", "--test ")
+        of(Role::Train, ""),
+        of(Role::Test, "--test ")
     );
     // what columns and cuts were asked for is not a setting of the solver
     let words: Vec<&str> = facts.command.split(' ').collect();

@@ -1,12 +1,14 @@
 //! The verdict: what must be said first, and three sentences on how good a fit is, how far to trust
 //! it, and what to do next.
 
-use latens::check::DETERMINED;
-use latens::fit::run::{Facts, RecordFacts};
-use latens::solve::RESOLUTION;
+use latens::fit::{Facts, RecordFacts, Role};
+use latens::look::RESOLUTION;
+use latens::look::check::DETERMINED;
 
 use crate::innovations::{self, Innovations};
-use crate::{Shown, text, words};
+use crate::words;
+use latens::fit::Fit;
+use latens::text;
 
 /// Errors of a free run, as parts of a range: below the first it is close, above the second poor.
 const CLOSE: f64 = 0.02;
@@ -22,14 +24,14 @@ pub struct Verdict {
 }
 
 /// The verdict on a run.
-pub fn of_run(shown: &Shown) -> Verdict {
+pub fn of_run(shown: &Fit) -> Verdict {
     let first = shown.trained().into_iter().next();
     let found = first.map_or(vec![], |track| innovations::innovations(shown, track));
     verdict(shown, &found)
 }
 
 /// `innovations` are those of the first record that was learned from.
-pub fn verdict(shown: &Shown, innovations: &[Innovations]) -> Verdict {
+pub fn verdict(shown: &Fit, innovations: &[Innovations]) -> Verdict {
     let alarms = alarms(shown);
     Verdict {
         sentences: [
@@ -41,14 +43,14 @@ pub fn verdict(shown: &Shown, innovations: &[Innovations]) -> Verdict {
     }
 }
 
-fn stopped(shown: &Shown) -> Option<String> {
-    let how = words::stopped(&shown.run.facts, &shown.folder)?;
+fn stopped(shown: &Fit) -> Option<String> {
+    let how = words::stopped(&shown.facts, &shown.name)?;
     Some(format!("This run is not finished: it was {how}."))
 }
 
 /// That no start worked, or that a free run left the finite numbers.
-fn alarms(shown: &Shown) -> Vec<String> {
-    let facts = &shown.run.facts;
+fn alarms(shown: &Fit) -> Vec<String> {
+    let facts = &shown.facts;
     let mut alarms = vec![];
     let kept = facts.attempts.iter().find(|a| a.kept);
     if let Some(why) = kept.and_then(|a| a.failure.as_ref()) {
@@ -75,7 +77,7 @@ fn alarms(shown: &Shown) -> Vec<String> {
 }
 
 /// The worst error of a free run over the channels of the records of a role.
-fn worst(facts: &Facts, role: &str) -> Option<(f64, String)> {
+fn worst(facts: &Facts, role: Role) -> Option<(f64, String)> {
     let records = facts.records.iter().filter(|r| r.role == role);
     let scores = records.flat_map(|r| &r.nrmse);
     let channels = scores.filter(|(name, _)| !name.starts_with("truth_"));
@@ -84,19 +86,19 @@ fn worst(facts: &Facts, role: &str) -> Option<(f64, String)> {
 }
 
 /// The records that say most about a model, and what to call them.
-fn telling(facts: &Facts) -> (&'static str, &'static str) {
+fn telling(facts: &Facts) -> (Role, &'static str) {
     let roles = [
-        ("test", "records that played no part in the fit"),
-        ("validate", "records that were not learned from"),
-        ("train", "the records it was learned from"),
+        (Role::Test, "records that played no part in the fit"),
+        (Role::Validate, "records that were not learned from"),
+        (Role::Train, "the records it was learned from"),
     ];
-    let has = |role: &str| facts.records.iter().any(|r| r.role == role);
-    let found = roles.into_iter().find(|(role, _)| has(role));
-    found.unwrap_or(("train", "the records it was learned from"))
+    let has = |role: Role| facts.records.iter().any(|r| r.role == role);
+    let found = roles.into_iter().find(|(role, _)| has(*role));
+    found.unwrap_or((Role::Train, "the records it was learned from"))
 }
 
-fn quality(shown: &Shown) -> String {
-    let facts = &shown.run.facts;
+fn quality(shown: &Fit) -> String {
+    let facts = &shown.facts;
     let (role, what) = telling(facts);
     let mut sentence = match worst(facts, role) {
         None => format!("On {what} a free run cannot be scored, because no channel moves"),
@@ -104,7 +106,7 @@ fn quality(shown: &Shown) -> String {
             format!("On {what} a free run leaves the finite numbers in {channel}")
         }
         Some((error, channel)) => {
-            let noise = words::noise_levels(&shown.run.model, facts);
+            let noise = words::noise_levels(&shown.model, facts);
             let noise = noise
                 .filter(|(name, ..)| *name == channel)
                 .map(|(.., part)| part);
@@ -122,15 +124,15 @@ fn quality(shown: &Shown) -> String {
             )
         }
     };
-    let hidden = shown.run.model.hidden();
+    let hidden = shown.model.hidden();
     let of_truth = |r: &RecordFacts, i: usize| {
-        let name = format!("truth_{}", shown.run.model.states[i].name);
+        let name = format!("truth_{}", shown.model.states[i].name);
         r.nrmse_smoothed.get(&name).copied().flatten()
     };
-    let trained = facts.records.iter().find(|r| r.role == "train");
+    let trained = facts.records.iter().find(|r| r.role == Role::Train);
     let found = trained.map_or(vec![], |r| {
         let each = hidden.iter().filter_map(|&i| {
-            let name = &shown.run.model.states[i].name;
+            let name = &shown.model.states[i].name;
             Some(format!("{name} to {}", text::percent(of_truth(r, i)?)))
         });
         each.collect::<Vec<String>>()
@@ -146,8 +148,8 @@ fn quality(shown: &Shown) -> String {
 }
 
 /// Hidden states that are poorly determined over much of a record.
-fn poor(shown: &Shown) -> Vec<String> {
-    let records = shown.run.facts.records.iter().filter(|r| r.role == "train");
+fn poor(shown: &Fit) -> Vec<String> {
+    let records = shown.facts.records.iter().filter(|r| r.role == Role::Train);
     let each = records.flat_map(|r| &r.poorly_determined);
     let mut names: Vec<String> = each
         .filter(|(_, part)| **part > words::PART)
@@ -159,9 +161,9 @@ fn poor(shown: &Shown) -> Vec<String> {
 }
 
 /// The channel whose innovations are the least as large as the filter says, where the noise is known.
-fn surprising<'i>(shown: &Shown, innovations: &'i [Innovations]) -> Option<&'i Innovations> {
+fn surprising<'i>(shown: &Fit, innovations: &'i [Innovations]) -> Option<&'i Innovations> {
     let noisy = |i: &&Innovations| {
-        let mut levels = words::noise_levels(&shown.run.model, &shown.run.facts);
+        let mut levels = words::noise_levels(&shown.model, &shown.facts);
         levels.any(|(name, _, part)| name == i.channel && part > 1.001 * RESOLUTION)
     };
     // too small a surprise at noise below the resolution is none
@@ -175,9 +177,9 @@ fn surprising<'i>(shown: &Shown, innovations: &'i [Innovations]) -> Option<&'i I
     })
 }
 
-fn trust(shown: &Shown, innovations: &[Innovations]) -> String {
-    let facts = &shown.run.facts;
-    let model = &shown.run.model;
+fn trust(shown: &Fit, innovations: &[Innovations]) -> String {
+    let facts = &shown.facts;
+    let model = &shown.model;
     let hidden: Vec<&str> = (model.hidden().iter())
         .map(|i| model.states[*i].name.as_str())
         .collect();
@@ -213,11 +215,11 @@ fn trust(shown: &Shown, innovations: &[Innovations]) -> String {
             ),
         });
     }
-    if facts.records.iter().all(|r| r.role == "train") {
+    if facts.records.iter().all(|r| r.role == Role::Train) {
         parts.push("no record was kept back to prove it".into());
     }
     let said = match parts.is_empty() {
-        true => "the bands of this solver count the record once for every epoch and are too narrow"
+        true => "the bands of this solver count the record once for every pass and are too narrow"
             .into(),
         false => parts.join("; "),
     };
@@ -239,15 +241,15 @@ fn sentence(words: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn next(shown: &Shown, innovations: &[Innovations], failed: bool) -> String {
-    let facts = &shown.run.facts;
+fn next(shown: &Fit, innovations: &[Innovations], failed: bool) -> String {
+    let facts = &shown.facts;
     let (role, _) = telling(facts);
     let error = worst(facts, role).map_or(0.0, |w| w.0);
-    let trained = worst(facts, "train").map_or(0.0, |w| w.0);
+    let trained = worst(facts, Role::Train).map_or(0.0, |w| w.0);
     let poor = poor(shown);
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
     let advice = if facts.stopped && !failed {
-        format!("go on with --resume {}", shown.folder)
+        format!("go on with --resume {}", shown.name)
     } else if failed || trained >= POOR {
         "check units, signs and columns with `latens check`, and try --starts 8; a larger network helps only if the known equations are right".into()
     } else if !poor.is_empty() {
@@ -255,7 +257,7 @@ fn next(shown: &Shown, innovations: &[Innovations], failed: bool) -> String {
             "bring records in which {} shows more, from other starts or under other inputs, or measure something closer to it",
             text::list(&poor)
         )
-    } else if role == "train" {
+    } else if role == Role::Train {
         "bring a record from another start or under other inputs with --test, because only that shows whether the equation holds elsewhere".into()
     } else if error > 3.0 * trained && error >= CLOSE {
         "learn from more records, from other starts and under other inputs, because on what it has not seen the model errs far more than on what it has".into()

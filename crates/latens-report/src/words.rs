@@ -1,13 +1,14 @@
 //! A fit in plain words: what to believe of it, and what not.
 
 use latens::Model;
-use latens::check::DETERMINED;
-use latens::fit::run::{Facts, RecordFacts};
-use latens::score::named::Scores;
+use latens::fit::{Facts, RecordFacts, Role};
+use latens::look::RESOLUTION;
+use latens::look::check::DETERMINED;
+use latens::numerics::score::named::Scores;
+use latens::solve;
 use latens::solve::checkpoint::Checkpoint;
-use latens::solve::{RESOLUTION, Solver};
 
-use crate::text;
+use latens::text;
 
 /// A state counts as poorly determined where it is so over more than this part of a record.
 pub const PART: f64 = 0.1;
@@ -15,14 +16,14 @@ pub const PART: f64 = 0.1;
 /// What a fit came to, a line each.
 pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
-    lines.push(following(model, facts, "train", "the measurements"));
-    if facts.records.iter().any(|r| r.role == "validate") {
+    lines.push(following(model, facts, Role::Train, "the measurements"));
+    if facts.records.iter().any(|r| r.role == Role::Validate) {
         let what = "the validation records, never learned from,";
-        lines.push(following(model, facts, "validate", what));
+        lines.push(following(model, facts, Role::Validate, what));
     }
-    if facts.records.iter().any(|r| r.role == "test") {
+    if facts.records.iter().any(|r| r.role == Role::Test) {
         let what = "the test records, which played no part,";
-        lines.push(following(model, facts, "test", what));
+        lines.push(following(model, facts, Role::Test, what));
     }
     lines.extend(determined(facts));
     lines.extend(hidden(model, facts));
@@ -35,21 +36,29 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
 /// That a fit was stopped, and how to go on with it; nothing where it was not.
 pub fn stopped(facts: &Facts, folder: &str) -> Option<String> {
     let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
-    let more = match facts.solver.is_rival() {
-        true => String::new(),
-        false => format!("; the same command with --resume {folder} goes on"),
+    let solver = solve::find(&facts.solver).ok();
+    let more = if solver.is_some_and(|s| s.resumes()) {
+        format!("; the same command with --resume {folder} goes on")
+    } else {
+        String::new()
     };
     facts.stopped.then(|| {
-        let passes = text::count(passes, pass(facts.solver));
-        format!("stopped behind {passes}: it can be used as it is{more}")
+        let passes = text::count(passes, pass(&facts.solver));
+        format!("stopped after {passes}: it can be used as it is{more}")
     })
 }
 
 /// What a solver calls one of its passes.
-pub fn pass(solver: Solver) -> &'static str {
-    match solver {
-        Solver::Batch => "stage",
-        _ => "epoch",
+pub fn pass(solver: &str) -> &'static str {
+    solve::find(solver).map_or("pass", |s| s.pass())
+}
+
+/// The same, of several.
+pub fn passes(solver: &str) -> &'static str {
+    if pass(solver) == "stage" {
+        "stages"
+    } else {
+        "passes"
     }
 }
 
@@ -58,7 +67,7 @@ pub fn noise_levels<'f>(
     model: &'f Model,
     facts: &'f Facts,
 ) -> impl Iterator<Item = (&'f str, f64, f64)> + 'f {
-    let sizes = facts.noise.measurement.iter().zip(&facts.nominal.range);
+    let sizes = facts.noise.measurement.iter().zip(&facts.scales.range);
     let each = model.measurements.iter().zip(sizes);
     each.map(|(channel, (variance, range))| {
         let std = variance.sqrt();
@@ -67,7 +76,7 @@ pub fn noise_levels<'f>(
 }
 
 /// How far a free run is from what was measured, by its worst channel.
-fn following(model: &Model, facts: &Facts, role: &str, what: &str) -> String {
+fn following(model: &Model, facts: &Facts, role: Role, what: &str) -> String {
     let mut worst: Option<(f64, &str)> = None;
     let records = facts.records.iter().filter(|r| r.role == role);
     for record in records {
@@ -114,7 +123,7 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     let hidden: Vec<&str> = (model.hidden().iter())
         .map(|i| model.states[*i].name.as_str())
         .collect();
-    let records = facts.records.iter().filter(|r| r.role == "train");
+    let records = facts.records.iter().filter(|r| r.role == Role::Train);
     let worst = |name: &str| {
         let part = |r: &RecordFacts| r.poorly_determined.get(name).copied();
         records.clone().filter_map(part).fold(0.0, f64::max)
@@ -144,7 +153,7 @@ fn noise(model: &Model, facts: &Facts) -> String {
     let settings = &facts.settings;
     let each = noise_levels(model, facts).map(|(name, _, part)| {
         let given = settings.noise_given(name);
-        let floor = settings.solver == Solver::Batch && part < 1.001 * RESOLUTION;
+        let floor = settings.estimate_noise && part < 1.001 * RESOLUTION;
         match (given, floor) {
             (true, _) => format!("{name} {}, as given", text::percent(part)),
             (false, true) => format!("{name} at most {}", text::percent(RESOLUTION)),
@@ -170,7 +179,7 @@ fn members(facts: &Facts) -> Vec<String> {
             mean(&scores)
         )
     });
-    let own = facts.records.iter().filter(|r| r.role != "test");
+    let own = facts.records.iter().filter(|r| r.role != Role::Test);
     let together: Vec<&Scores> = own.map(|r| &r.nrmse).collect();
     let together = format!("their median together: {}", mean(&together));
     let several = !facts.ensemble.is_empty();

@@ -239,7 +239,7 @@ fn run(further: &Further, options: &Options, seed: u64) {
     let started = Instant::now();
     struct Loud(Instant, bool);
     impl latens::solve::Observer for Loud {
-        fn epoch(&mut self, report: &latens::solve::EpochReport) -> bool {
+        fn epoch(&mut self, report: &latens::solve::PassReport) -> bool {
             if self.1 {
                 eprintln!("  {:.1} s {report:?}", self.0.elapsed().as_secs_f64());
             }
@@ -353,7 +353,7 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
         for decade in -1..=7 {
             let level = |scale: &f64| (scale * 10f64.powi(-decade)).powi(2) * 1e-4;
             let noise = Noise {
-                process: fit.nominal.scale.iter().map(level).collect(),
+                process: fit.scales.scale.iter().map(level).collect(),
                 ..noise.clone()
             };
             let smoother = Smoother {

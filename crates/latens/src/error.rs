@@ -1,40 +1,81 @@
 //! Everything that can go wrong, with what to do about it.
+//!
+//! The library has several doors, and a hint has to name an option as the reader's door does:
+//! `--warmup` on the command line, `warmup=` in Python. In a text an option stands as `⟦warmup⟧`,
+//! and [`worded`] turns it into the words of a [`Door`].
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::model::ModelError;
 use crate::record::RecordError;
 
+/// Where somebody uses Latens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The program: an option is `--warmup`.
+    CommandLine,
+    /// The Python package: an option is `warmup=`.
+    Python,
+    /// This library: an option is `warmup`.
+    Library,
+}
+
+/// A text with its options named as a door names them.
+pub fn worded(text: &str, door: Door) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('⟦') {
+        let Some((name, after)) = after.split_once('⟧') else {
+            break;
+        };
+        out += before;
+        match door {
+            Door::CommandLine => {
+                out += "--";
+                out += &name.replace('_', "-");
+            }
+            Door::Python => {
+                out += name;
+                out += "=";
+            }
+            Door::Library => out += name,
+        }
+        rest = after;
+    }
+    out + rest
+}
+
 /// An error of the library.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum Error {
     /// Mistakes in a model file; shows each with its line.
-    #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(ModelError),
     /// A record that cannot be read or does not fit the model.
-    #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(RecordError),
     /// A file that cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
     Io {
+        /// What was tried: "read", "write", …
         action: &'static str,
+        /// The file.
         path: PathBuf,
+        /// What the system says.
         source: std::io::Error,
     },
     /// A solver or a simulation left the numbers that make sense.
-    #[error("{0}")]
     Diverged(Divergence),
     /// A setting that makes no sense.
-    #[error("{0}")]
     Setting(String),
-    /// A run folder that is not one.
-    #[error("{}: {message}", path.display())]
-    Run { path: PathBuf, message: String },
+    /// A folder that holds no fit.
+    Folder {
+        /// The folder, or the file inside of it.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
     /// A sample of a stream that cannot follow the one before it.
-    #[error("{0}")]
     Sample(String),
     /// Stopped by the observer (Ctrl-C).
-    #[error("stopped")]
     Stopped,
 }
 
@@ -46,6 +87,55 @@ impl Error {
             source,
         }
     }
+
+    /// In the words of a door.
+    pub fn at(&self, door: Door) -> String {
+        let text = match self {
+            Self::Model(error) => return error.to_string(),
+            Self::Record(error) => error.to_string(),
+            Self::Io {
+                action,
+                path,
+                source,
+            } => return format!("cannot {action} {}: {source}", path.display()),
+            Self::Diverged(divergence) => divergence.to_string(),
+            Self::Setting(message) | Self::Sample(message) => message.clone(),
+            Self::Folder { path, message } => format!("{}: {message}", path.display()),
+            Self::Stopped => "stopped".into(),
+        };
+        worded(&text, door)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.at(Door::Library))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<latens_model::Error> for Error {
+    fn from(error: latens_model::Error) -> Self {
+        match error {
+            latens_model::Error::Read { path, source } => Self::io("read", &path, source),
+            latens_model::Error::Mistakes(error) => Self::Model(error),
+            unknown @ latens_model::Error::Unknown { .. } => Self::Setting(unknown.to_string()),
+        }
+    }
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
 }
 
 /// Where and how a computation diverged.
@@ -53,27 +143,52 @@ impl Error {
 pub struct Divergence {
     /// What was running: "simulation", "alternating", …
     pub during: String,
-    /// Pass over the record, from 1; none outside of solvers.
-    pub epoch: Option<usize>,
+    /// Pass over the records, from 1; none outside of solvers.
+    pub pass: Option<usize>,
+    /// Sample of the record.
     pub step: usize,
+    /// Its time.
     pub time: f64,
     /// What left its range: a state's name, or "θ".
     pub quantity: String,
+    /// Its value.
     pub value: f64,
     /// What to try.
     pub advice: String,
 }
 
-impl std::fmt::Display for Divergence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} diverged", self.during)?;
-        if let Some(epoch) = self.epoch {
-            write!(f, " in epoch {epoch}")?;
+        if let Some(pass) = self.pass {
+            write!(f, " in pass {pass}")?;
         }
         write!(
             f,
             " at step {} (t = {}): {} = {:.3e}; {}",
             self.step, self.time, self.quantity, self.value, self.advice
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_door_names_an_option_in_its_own_way() {
+        let hint = "take more with ⟦warm_up⟧, or fewer ⟦starts⟧";
+        assert_eq!(
+            worded(hint, Door::CommandLine),
+            "take more with --warm-up, or fewer --starts"
+        );
+        assert_eq!(
+            worded(hint, Door::Python),
+            "take more with warm_up=, or fewer starts="
+        );
+        assert_eq!(
+            Error::Setting(hint.into()).to_string(),
+            "take more with warm_up, or fewer starts"
+        );
     }
 }

@@ -9,8 +9,8 @@ use rand_pcg::Pcg64;
 
 use crate::model::tape::Networks;
 use crate::model::{Hold, Model, Point, Truth};
+use crate::numerics::step::Stepper;
 use crate::record::Record;
-use crate::step::Stepper;
 use crate::{Divergence, Error};
 
 /// Measurement noise of one channel.
@@ -182,7 +182,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         if let Some(i) = next.iter().position(|x| !x.is_finite()) {
             return Err(Error::Diverged(Divergence {
                 during: "the simulation".into(),
-                epoch: None,
+                pass: None,
                 step: k + 1,
                 time: time + dt,
                 quantity: model.states[i].name.clone(),

@@ -5,7 +5,7 @@ use latens::solve::{Settings, Silent, Solver, fit};
 use latens::{Model, systems};
 
 /// The band x̂ ± 1.96 σ of a state that nobody measured must hold the truth as often as it says:
-/// over several noises 0.88 to 1 of all samples, for nominal 0.95, and not by being far too wide. It
+/// over several noises 0.88 to 1 of all samples, for scales 0.95, and not by being far too wide. It
 /// has to count the uncertainty of θ: with θ taken for exact, the hidden velocity seems known far
 /// better than it is, and the band holds the truth at 0.34 of the samples.
 #[test]
@@ -31,7 +31,7 @@ fn bands_of_the_hidden_state_hold_the_truth() {
             &mut Silent,
         )
         .unwrap();
-        let noise = fit.noise.measurement[0].sqrt() / fit.nominal.range[0];
+        let noise = fit.noise.measurement[0].sqrt() / fit.scales.range[0];
         assert!((0.0085..0.0115).contains(&noise), "R_y is found: {noise}");
         let smoothed = &fit.estimates[0].smoothed;
         // drawn trajectories scatter as widely as the band

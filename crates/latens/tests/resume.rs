@@ -5,7 +5,7 @@ use latens::fit::Fit;
 use latens::fit::run::{self, About, Facts, Run, Source};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::checkpoint::Checkpoint;
-use latens::solve::{Data, EpochReport, Observer, Progress, Settings, Silent, Solver};
+use latens::solve::{Data, Observer, PassReport, Progress, Settings, Silent, Solver};
 use latens::{Error, Model, Record, solve, systems};
 
 /// Stops a fit in a pass, at a step of it.
@@ -21,7 +21,7 @@ impl Observer for StopAt {
         (progress.epoch, progress.step) < (self.pass, self.step)
     }
 
-    fn epoch(&mut self, _report: &EpochReport) -> bool {
+    fn epoch(&mut self, _report: &PassReport) -> bool {
         self.passes += 1;
         true
     }

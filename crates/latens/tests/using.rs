@@ -4,7 +4,7 @@ mod dense;
 
 use dense::{DT, LINEAR, dense_linear, model, random_record};
 use latens::estimate::adapt::Prior;
-use latens::estimate::{Loosened, Mode, Predictor};
+use latens::estimate::{Mode, NoiseFactor, Predictor};
 use latens::linalg::small::{cholesky, identity, solve};
 use latens::linalg::{PackedCovariance, Precision};
 use latens::objective::Noise;
@@ -34,7 +34,7 @@ fn predictor<'a>(
         theta,
         draws,
         noise,
-        repetition: 1.0,
+        variance_inflation: 1.0,
         scale: &SCALE,
         regions: &[],
         dt: DT,
@@ -61,7 +61,7 @@ fn estimates_have_the_closed_form() {
     record.outputs[0] = f64::NAN;
     record.outputs[11] = f64::NAN;
     let predictor = predictor(&model, &noise, &theta, &[]);
-    let estimate = |mode| predictor.estimate(&record, mode, Loosened(1.0)).unwrap();
+    let estimate = |mode| predictor.estimate(&record, mode, NoiseFactor(1.0)).unwrap();
     let (filter, smoother) = (estimate(Mode::Filter), estimate(Mode::Smoother));
     for k in 1..record.len() {
         let of_past = pinned(&record.slice(0..k + 1), &theta);
@@ -89,7 +89,7 @@ fn bands_of_the_filter_count_theta() {
     let draws = [vec![std * 2f64.sqrt(), 0.0], vec![0.0, std * 2f64.sqrt()]];
     let run = |theta: &[f64], draws: &[Vec<f64>], mode| {
         let predictor = predictor(&model, &noise, theta, draws);
-        predictor.estimate(&record, mode, Loosened(1.0)).unwrap()
+        predictor.estimate(&record, mode, NoiseFactor(1.0)).unwrap()
     };
     for mode in [Mode::Filter, Mode::Smoother] {
         let (alone, with) = (run(&theta, &[], mode), run(&theta, &draws, mode));
@@ -132,7 +132,7 @@ fn process_noise_is_loosened_where_the_record_asks_for_it() {
     ] {
         let record = simulate(factor, sensor);
         let loosened = predictor.loosened(&record);
-        assert_eq!(loosened, Loosened(expected), "{factor} {sensor}");
+        assert_eq!(loosened, NoiseFactor(expected), "{factor} {sensor}");
         let estimated = predictor.estimate(&record, Mode::Filter, loosened).unwrap();
         let off = (estimated.consistency - surprise).abs();
         assert!(

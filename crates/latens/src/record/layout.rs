@@ -6,7 +6,8 @@ use super::error::{Missing, RecordError};
 use super::mapping::Mapping;
 use super::sampling::{check_step, time_column, times};
 use super::{Record, Table};
-use crate::suggest::suggest;
+use crate::model::Model;
+use crate::model::suggest::suggest;
 
 /// What a model asks of a table.
 #[derive(Debug, Clone)]
@@ -22,6 +23,16 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// What a model asks for.
+    pub fn of(model: &Model) -> Self {
+        Self {
+            inputs: model.inputs.iter().map(|q| q.name.clone()).collect(),
+            measurements: model.measurements.iter().map(|q| q.name.clone()).collect(),
+            states: model.states.iter().map(|s| s.name.clone()).collect(),
+            time_step: model.step,
+        }
+    }
+
     fn truth_names(&self) -> impl Iterator<Item = String> {
         self.states.iter().map(|state| format!("truth_{state}"))
     }

@@ -14,6 +14,7 @@ mod mapping;
 mod mat;
 mod parquet;
 mod sampling;
+mod source;
 mod table;
 
 use crate::model::Point;
@@ -23,6 +24,7 @@ pub use csv::{write as write_csv_to, write_csv, write_number};
 pub use error::{Cell, Missing, Place, RecordError};
 pub use layout::{Columns, Layout};
 pub use mapping::Mapping;
+pub use source::{Source, sha256, table_sha256};
 pub use table::{Column, Table};
 
 /// One experiment on the model's terms.

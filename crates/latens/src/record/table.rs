@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::{Cell, Place, RecordError};
+use super::source::sha256;
 use super::{csv, mat, parquet};
 
 /// One named signal; its values may be somebody else's, as `&[f64]`.
@@ -54,6 +55,8 @@ pub struct Table<V = Vec<f64>> {
     columns: Vec<Column<V>>,
     /// Physical line of each row; empty where rows are not lines of a text.
     lines: Vec<u32>,
+    /// Of the bytes it was read from.
+    checksum: Option<String>,
 }
 
 impl Table {
@@ -63,6 +66,7 @@ impl Table {
             source: source.to_owned(),
             columns,
             lines,
+            checksum: None,
         }
     }
 
@@ -81,7 +85,10 @@ impl Table {
             _ => return Err(RecordError::Unsupported { file }),
         };
         match fs::read(path) {
-            Ok(bytes) => parse(&file, &bytes),
+            Ok(bytes) => Ok(Self {
+                checksum: Some(sha256(&bytes)),
+                ..parse(&file, &bytes)?
+            }),
             Err(source) => Err(RecordError::Read { file, source }),
         }
     }
@@ -107,7 +114,13 @@ impl<V: AsRef<[f64]>> Table<V> {
             source,
             columns,
             lines: Vec::new(),
+            checksum: None,
         })
+    }
+
+    /// SHA-256 of the bytes that it was read from; none where it is in no file.
+    pub fn checksum(&self) -> Option<&str> {
+        self.checksum.as_deref()
     }
 
     /// The columns in the order of the file.

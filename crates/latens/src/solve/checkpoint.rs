@@ -5,27 +5,26 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EpochReport;
-use super::damping::Damping;
-use crate::Error;
-use crate::fit::run::Run;
-use crate::linalg::PackedCovariance;
+use super::PassReport;
+use super::batch::damping::Damping;
+use crate::numerics::linalg::PackedCovariance;
 
 /// How far what was kept has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checkpoint {
-    /// Of a recursion: the epoch that was kept.
-    Epoch(usize),
+    /// Of a solver that passes over the records: the pass that was kept.
+    #[serde(alias = "epoch")]
+    Pass(usize),
     /// Of batch.
     Stage(Stage),
 }
 
 impl Checkpoint {
-    /// Passes behind it.
+    /// Passes that led to it.
     pub fn passes(&self) -> usize {
         match self {
-            Self::Epoch(number) => *number,
+            Self::Pass(number) => *number,
             Self::Stage(stage) => stage.stages,
         }
     }
@@ -46,7 +45,7 @@ pub enum Next {
 /// The best stage of batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Whole stages behind it.
+    /// Whole stages that led to it.
     pub stages: usize,
     pub next: Next,
     /// Decades by which the process noise is tightened.
@@ -55,9 +54,9 @@ pub struct Stage {
     pub merit: Option<f64>,
     /// Directions of θ that the data determine.
     pub determined: f64,
-    /// How many times the misfit repeats itself, and so counts as one.
-    #[serde(default = "once")]
-    pub repetition: f64,
+    /// By how much variances are inflated because misfits are correlated over samples.
+    #[serde(default = "once", alias = "repetition")]
+    pub variance_inflation: f64,
     /// Tightness of the stage with the highest evidence, and that evidence.
     #[serde(default)]
     pub likely: Option<(f64, f64)>,
@@ -74,53 +73,25 @@ fn once() -> f64 {
 }
 
 impl Stage {
-    pub(super) fn merit(&self) -> f64 {
+    pub(crate) fn merit(&self) -> f64 {
         self.merit.unwrap_or(f64::NEG_INFINITY)
     }
 }
 
 /// A start that goes on instead of beginning.
-pub(super) struct Resumed<'a> {
+pub struct Resumed<'a> {
     pub seed: u64,
     pub theta: &'a [f64],
     pub covariance: &'a PackedCovariance,
     pub checkpoint: &'a Checkpoint,
-    /// Of the passes behind it.
-    pub reports: Vec<EpochReport>,
+    /// Of the passes that led to it.
+    pub reports: Vec<PassReport>,
 }
 
 /// Where a start begins.
-pub(super) enum Start<'a> {
+pub enum Start<'a> {
     /// At θ.
     At(Vec<f64>),
     /// Where an earlier fit was.
     From(&'a Resumed<'a>),
-}
-
-impl<'a> Resumed<'a> {
-    /// The starts that a run kept.
-    pub fn of(run: &'a Run) -> Result<Vec<Self>, Error> {
-        let runs = match run.members.is_empty() {
-            true => std::slice::from_ref(run),
-            false => &run.members,
-        };
-        let one = |run: &'a Run| {
-            let checkpoint = run.facts.checkpoint.as_ref().ok_or_else(|| {
-                let why = match run.facts.stream {
-                    Some(_) => "this is the snapshot of a stream, which `latens stream` goes on with: resume the run that the stream came from",
-                    None => "this run was written by a Latens that could not resume",
-                };
-                Error::Setting(why.into())
-            })?;
-            let reports = run.facts.epochs.iter().take(checkpoint.passes());
-            Ok(Self {
-                seed: run.facts.seed,
-                theta: &run.theta,
-                covariance: &run.covariance,
-                checkpoint,
-                reports: reports.map(EpochReport::from).collect(),
-            })
-        };
-        runs.iter().map(one).collect()
-    }
 }

@@ -11,15 +11,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Resumed, Start};
-use super::prepare::{Signals, initial_theta};
-use super::recursion::{self, Learned};
-use super::settings::{Settings, Solver};
-use super::{EpochReport, Observer, Problem, Progress, batch};
+use super::{Learned, Observer, PassReport, Problem, Progress, Solver};
 use crate::Error;
-use crate::estimate::Smoothed;
+use crate::look::prior::initial_theta;
 
-/// Seeds that are tried one after another until one works.
-const TRIES: u64 = 3;
 /// Mean ν²/s above which innovations are not what the solver takes them for.
 const INCONSISTENT: f64 = 25.0;
 
@@ -42,12 +37,9 @@ fn null_is_infinite<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D:
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
-/// What the known physics says before any start.
-pub(super) type Before = (Vec<Smoothed>, Option<Signals>);
-
 /// What the starts came to.
-pub(super) struct Kept {
-    /// Each with its seed: the best first, and behind it, in an ensemble, the others.
+pub struct Kept {
+    /// Each with its seed: the best first, then, in an ensemble, the others.
     pub learned: Vec<(u64, Learned)>,
     pub attempts: Vec<Attempt>,
     /// Whether the observer ended one before its time.
@@ -58,13 +50,13 @@ pub(super) struct Kept {
 /// best of them, or in an ensemble all that did not fail.
 ///
 /// A fit that kept one of several starts goes on with that one alone.
-pub(super) fn run(
+pub fn run(
+    solver: &dyn Solver,
     problem: &Problem,
-    settings: &Settings,
-    before: Before,
     resumed: &[Resumed],
     observer: &mut dyn Observer,
 ) -> Result<Kept, Error> {
+    let settings = problem.settings;
     let mut outcomes = Vec::new();
     let from = |seed: u64| match resumed.iter().find(|r| r.seed == seed) {
         Some(resumed) => Start::From(resumed),
@@ -84,14 +76,13 @@ pub(super) fn run(
                 inner: &together,
             };
             let asked = Progress {
-                epoch: 1,
-                epochs: several,
+                pass: 1,
+                passes: several,
                 step: 0,
                 steps: 1,
             };
             let outcome = if shared.progress(&asked) {
-                let from = (seed, from(seed));
-                start(problem, settings, &before, from, &mut shared)
+                start(solver, problem, seed, from(seed), &mut shared)
             } else {
                 Err(Error::Stopped)
             };
@@ -102,16 +93,15 @@ pub(super) fn run(
     } else {
         let first = resumed.first().map_or(settings.seed, |r| r.seed);
         let tried = first.wrapping_sub(settings.seed);
-        let tries = tried..TRIES.max(tried.saturating_add(1));
+        let tries = tried..solver.tries().max(tried.saturating_add(1));
         for seed in tries.map(|k| settings.seed.wrapping_add(k)) {
-            let outcome = start(problem, settings, &before, (seed, from(seed)), observer);
+            let outcome = start(solver, problem, seed, from(seed), observer);
             let done = matches!(&outcome, Ok((l, a)) if l.stopped || a.failure.is_none());
             let stop = matches!(&outcome, Err(e) if !matches!(e, Error::Diverged(_)));
             outcomes.push((seed, outcome));
-            // recursions are what they are: a seed of theirs is a measurement; and without networks
-            // there is nothing random to try again
+            // without networks there is nothing random to try again
             let random = !problem.model.system.networks().is_empty();
-            if done || stop || settings.solver != Solver::Batch || !random {
+            if done || stop || !random {
                 break;
             }
         }
@@ -122,19 +112,13 @@ pub(super) fn run(
 type Outcome = Result<(Learned, Attempt), Error>;
 
 fn start(
+    solver: &dyn Solver,
     problem: &Problem,
-    settings: &Settings,
-    (smoothed, signals): &Before,
-    (seed, from): (u64, Start),
+    seed: u64,
+    from: Start,
     observer: &mut dyn Observer,
 ) -> Outcome {
-    let learned = match settings.solver {
-        Solver::Batch => {
-            let before = (smoothed.clone(), signals.as_ref());
-            batch::run(problem, settings, before, from, observer)?
-        }
-        _ => recursion::run(problem, settings, smoothed.clone(), from, observer)?,
-    };
+    let learned = solver.learn(problem, from, observer)?;
     let error = problem.validation_error(&learned.theta, &learned.noise);
     let error = error.unwrap_or(learned.free_run);
     let failure = failure(&learned);
@@ -213,7 +197,7 @@ fn keep(outcomes: Vec<(u64, Outcome)>, all: bool) -> Result<Kept, Error> {
 }
 
 /// One observer for several starts at once: it is asked whether to go on, and hears of the starts
-/// as of epochs.
+/// as of passes.
 struct Shared<'s, 'o> {
     starts: usize,
     inner: &'s Mutex<(usize, &'o mut dyn Observer)>,
@@ -224,13 +208,13 @@ impl Observer for Shared<'_, '_> {
         let mut inner = self.inner.lock().expect("observers do not panic");
         let done = inner.0;
         inner.1.progress(&Progress {
-            epoch: done + 1,
-            epochs: self.starts,
+            pass: done + 1,
+            passes: self.starts,
             ..*progress
         })
     }
 
-    fn epoch(&mut self, _report: &EpochReport) -> bool {
+    fn pass(&mut self, _report: &PassReport) -> bool {
         true
     }
 }
@@ -239,14 +223,14 @@ impl Observer for Shared<'_, '_> {
 mod tests {
     use super::*;
     use crate::Divergence;
-    use crate::linalg::{PackedCovariance, Precision};
-    use crate::objective::Noise;
+    use crate::numerics::linalg::{PackedCovariance, Precision};
+    use crate::numerics::objective::Noise;
     use crate::solve::checkpoint::Checkpoint;
 
     fn diverged(step: usize) -> Outcome {
         Err(Error::Diverged(Divergence {
             during: "batch".into(),
-            epoch: Some(1),
+            pass: Some(1),
             step,
             time: 0.0,
             quantity: "x".into(),
@@ -270,11 +254,12 @@ mod tests {
             noise: none,
             reports: vec![],
             free_run: error,
+            free_runs: None,
             consistency: 1.0,
-            repetition: 1.0,
+            variance_inflation: 1.0,
             draws: vec![],
             evidence: None,
-            checkpoint: Checkpoint::Epoch(1),
+            checkpoint: Checkpoint::Pass(1),
             stopped: false,
         };
         let attempt = Attempt {
@@ -286,7 +271,7 @@ mod tests {
         Ok((learned, attempt))
     }
 
-    /// θ of what is kept and the seeds behind it, in the order of the starts.
+    /// θ of what is kept, and which starts are, in their order.
     fn kept(outcomes: Vec<Outcome>, all: bool) -> Result<(Vec<f64>, Vec<bool>, bool), Error> {
         let kept = keep((7..).zip(outcomes).collect(), all)?;
         let thetas = kept.learned.iter().map(|(_, l)| l.theta[0]).collect();

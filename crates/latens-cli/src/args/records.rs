@@ -1,0 +1,173 @@
+//! Records on the command line: what is learned from, what only says how well that went, and what a
+//! fit is used on.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use latens::fit::Start;
+use latens::model::suggest::suggest;
+use latens::record::{self, Layout, Mapping, Record, Source, Table};
+use latens::{Error, Fit, Job, Model, Role};
+
+use super::assignments;
+use crate::failure::Failure;
+
+const DATA: &str = "Data";
+
+#[derive(Args)]
+pub struct Files {
+    #[command(flatten)]
+    tables: Tables,
+    /// A record that is never learned from: it chooses between the stages of batch and between
+    /// starts, and shows how the model does on what it has not seen; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = DATA)]
+    validate: Vec<PathBuf>,
+    /// A record that plays no part in the fit: it is predicted at the end, from the state that its
+    /// first samples show, and scored; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = DATA)]
+    test: Vec<PathBuf>,
+    #[command(flatten)]
+    warm_up: WarmUp,
+}
+
+/// Files, and how their columns are meant.
+#[derive(Args)]
+pub struct Tables {
+    /// Records: .csv, .tsv, .txt with a header line, .parquet, or .mat (MATLAB, up to -v7); each file
+    /// is one experiment
+    #[arg(required = true)]
+    pub data: Vec<PathBuf>,
+    #[command(flatten)]
+    pub columns: Columns,
+}
+
+/// How a new record's start is found.
+#[derive(Args)]
+pub struct WarmUp {
+    /// First samples of a record that is predicted: they show where it starts and are not scored
+    /// [default: 100, or a tenth of a shorter record]
+    #[arg(long = "warmup", value_name = "K", help_heading = DATA, hide_short_help = true,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    samples: Option<u64>,
+}
+
+impl WarmUp {
+    /// As it was given.
+    pub fn given(&self) -> Option<usize> {
+        self.samples.map(|k| k as usize)
+    }
+
+    /// Of a record.
+    pub fn of(&self, record: &Record) -> usize {
+        self.given().unwrap_or(Start::samples(record))
+    }
+}
+
+/// What a file calls the model's names.
+#[derive(Args)]
+pub struct Columns {
+    /// Which column stands for a name of the model: --map q=y_qm_m; `t=` alone ignores the file's
+    /// times; may be repeated
+    #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA)]
+    map: Vec<String>,
+    /// Time between samples, for files without a time column [default: the model's step]
+    #[arg(long, value_name = "DT", help_heading = DATA, hide_short_help = true, value_parser = assignments::positive)]
+    step: Option<f64>,
+}
+
+impl Columns {
+    /// A file as a record, with the checksum of what was read.
+    pub fn read(&self, path: &Path, layout: &Layout) -> Result<Source, Failure> {
+        let mapping = Mapping::parse(&self.map)?;
+        let table = table(path)?;
+        Ok(Source::of_table(&table, layout, &mapping, self.step)?)
+    }
+
+    /// The same, and which of its columns serve for it.
+    pub fn open(
+        &self,
+        path: &Path,
+        layout: &Layout,
+    ) -> Result<(Record, Table, record::Columns), Failure> {
+        let mapping = Mapping::parse(&self.map)?;
+        let table = table(path)?;
+        let columns = record::Columns::find(&table, layout, &mapping)?;
+        let record = Record::from_table(&table, layout, &mapping, self.step)?;
+        Ok((record, table, columns))
+    }
+}
+
+/// A file, or what may have been meant by it.
+fn table(path: &Path) -> Result<Table, Failure> {
+    if path.exists() {
+        return Ok(Table::read(path)?);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let place = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.collect();
+    let hint = match suggest(&name, names.iter().map(String::as_str)) {
+        Some(close) => format!("; did you mean {}?", folder.join(close).display()),
+        None => String::new(),
+    };
+    let shown = path.display();
+    Err(Failure::Message(format!("there is no file {shown}{hint}")))
+}
+
+impl Files {
+    /// Reads all files into a job; each is read once.
+    pub fn read_into(&self, job: &mut Job) -> Result<(), Failure> {
+        let layout = Layout::of(&job.model);
+        let roles = [
+            (Role::Train, &self.tables.data),
+            (Role::Validate, &self.validate),
+            (Role::Test, &self.test),
+        ];
+        for (role, files) in roles {
+            for path in files {
+                job.add(role, self.tables.columns.read(path, &layout)?);
+            }
+        }
+        job.warm_up = self.warm_up.given();
+        Ok(())
+    }
+
+    /// Whether there are tests.
+    pub fn has_tests(&self) -> bool {
+        !self.test.is_empty()
+    }
+}
+
+/// A fit, and the records that it is used on.
+#[derive(Args)]
+pub struct Use {
+    /// The folder that `latens fit` wrote
+    run: PathBuf,
+    #[command(flatten)]
+    tables: Tables,
+}
+
+impl Use {
+    /// The fit; its name is the folder as it was given.
+    pub fn fit(&self) -> Result<Fit, Error> {
+        Fit::load(&self.run)
+    }
+
+    pub fn count(&self) -> usize {
+        self.tables.data.len()
+    }
+
+    /// The records.
+    pub fn read(&self, model: &Model) -> Result<Vec<Source>, Failure> {
+        let layout = Layout::of(model);
+        let each = self.tables.data.iter();
+        each.map(|path| self.tables.columns.read(path, &layout))
+            .collect()
+    }
+}

@@ -1,0 +1,148 @@
+//! `latens fit`: learns a model's unknowns from records and writes a folder.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use latens::{Door, Fit, Job, folder};
+use latens_report::{page, summary, words};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::progress::Display;
+use crate::settings::Options;
+use crate::{interrupt, model, records, text};
+
+use super::{report, rivals};
+
+const OUTPUT: &str = "Output";
+
+const EXAMPLE: &str = "\
+Example:
+  latens fit slide.toml record.csv -o run
+  latens fit slide.toml monday.csv tuesday.csv --test friday.csv --map q=position -o run
+
+`latens fit --help` has every setting, what is written, and the exit codes.";
+
+const AFTER_HELP: &str = "\
+Example:
+  latens fit slide.toml monday.csv tuesday.csv --test friday.csv --map q=position -o run
+
+The folder holds model.toml, weights.safetensors, fit.json (every setting, seed, checksum and
+score), states.csv and report.html, a page to look at. It is written whole or not at all.
+
+Every setting can stand in the [fit] section of the model file, under its name here with _ for -;
+the command line overrides it. Ctrl-C ends a fit after the iteration or pass that it is in and
+writes what it has; --resume goes on with it.
+
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 130 interrupted with Ctrl-C.";
+
+/// Learn a model's networks and unknown constants from records
+///
+/// Columns of the data are matched to the model's inputs and measurements by name; columns
+/// `truth_<state>`, where there are any, serve for scoring only.
+#[derive(Args)]
+#[command(after_help = EXAMPLE, after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// A model file, or the name of a built-in system
+    model: String,
+    #[command(flatten)]
+    data: records::Files,
+    /// Go on with a fit that was stopped, or with more --passes, on the same model and records; it is
+    /// replaced by what comes of it, unless -o names another folder. Settings are its own, but for
+    /// those given here; of several --starts the kept one goes on
+    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT, conflicts_with = "settings", hide_short_help = true)]
+    resume: Option<PathBuf>,
+    /// The folder to write [default: run]
+    #[arg(short, long, value_name = "FOLDER", help_heading = OUTPUT)]
+    output: Option<PathBuf>,
+    /// Replace the folder if it holds a fit already
+    #[arg(long, help_heading = OUTPUT)]
+    force: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long, help_heading = OUTPUT)]
+    json: bool,
+    /// Write no report.html
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
+    no_report: bool,
+    /// Show no progress
+    #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
+    quiet: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let model = model::read(&arguments.model)?;
+    let output = arguments.output.as_ref().or(arguments.resume.as_ref());
+    let output = output.map_or(Path::new("run"), PathBuf::as_path);
+    let force = arguments.force || arguments.resume.as_deref() == Some(output);
+    if let Some(rival) = rivals::without_fit(arguments.options.solver(&model)?) {
+        let asked = rivals::Asked {
+            rival,
+            resumes: arguments.resume.is_some(),
+            tests: arguments.data.has_tests(),
+            output,
+            force,
+            quiet: arguments.quiet,
+            json: arguments.json,
+        };
+        return rivals::run(model, &arguments.data, &arguments.options, &asked);
+    }
+    let mut job = Job::new_unset(model);
+    job.model_file.clone_from(&arguments.model);
+    job.command = text::command_line();
+    job.resumed = arguments.resume.as_ref().map(Fit::load).transpose()?;
+    let layer = arguments.options.configure(&mut job)?;
+    arguments.data.read_into(&mut job)?;
+    job.validate_tail(layer.validate_tail)?;
+    job.check()?;
+    folder::check(output, force)?;
+
+    interrupt::install("stopping soon; what was learned so far will be written");
+    let mut display = Display::new(&job.settings, arguments.quiet)?;
+    let outcome = job.run(&mut display);
+    display.finish();
+    let mut fit = outcome?.fit;
+    interrupt::writing();
+    fit.name = output.display().to_string();
+    if force {
+        fit.replace(output)?;
+    } else {
+        fit.save(output)?;
+    }
+    let page = if arguments.no_report {
+        None
+    } else {
+        let path = output.join(report::PAGE);
+        report::write(&page::html(std::slice::from_ref(&fit)), &path)?;
+        Some(path.display().to_string())
+    };
+    tell(&fit, page.as_deref(), arguments.json)?;
+    if interrupt::asked() {
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+/// Says what came of a fit.
+fn tell(fit: &Fit, page: Option<&str>, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        let mut object = summary::json(&fit.model, &fit.facts, Door::CommandLine);
+        object["run"] = json!(fit.name);
+        object["report"] = json!(page);
+        return text::print(&format!("{object:#}\n"));
+    }
+    let table = summary::table(&fit.model, &fit.facts);
+    let words = words::summary(&fit.model, &fit.facts).into_iter();
+    let words: String = words.map(|line| format!("  {line}\n")).collect();
+    let stopped = words::stopped(&fit.facts, &fit.name).map_or(String::new(), |s| s + "\n");
+    let folder = &fit.name;
+    let with_page = if page.is_some() {
+        ", with its page report.html"
+    } else {
+        ""
+    };
+    text::print(&format!(
+        "{table}\nin short\n{words}\nfit written to {folder}{with_page}\n{stopped}"
+    ))
+}

@@ -1,0 +1,38 @@
+//! `latens simulate RUN`: the learned equations, driven by the inputs of a file.
+
+use std::path::Path;
+
+use latens::{Door, Fit};
+use serde_json::json;
+
+use super::simulate::Arguments;
+use crate::failure::Failure;
+use crate::{assignments, output, text};
+
+pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
+    let fit = Fit::load(folder)?;
+    let model = &fit.model;
+    let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
+    let given = assignments::resolve(&arguments.start, &states, "state")?;
+    let given = given.into_iter().enumerate();
+    let given: Vec<(usize, f64)> = given.filter_map(|(i, v)| Some((i, v?))).collect();
+    let start = fit.start(&given);
+    let driving = match &arguments.input {
+        Some(path) => arguments.columns.read(path, &fit.driving())?.record,
+        None => fit.undriven(arguments.steps.unwrap_or(1000) as usize + 1)?,
+    };
+    let simulated = fit.simulate(driving, &start)?;
+    simulated.warnings.iter().for_each(text::warning);
+    let table = simulated.prediction.table(model, &simulated.record)?;
+    output::write(arguments.output.as_deref(), &table)?;
+    if arguments.json {
+        let warnings = simulated.warnings.iter();
+        let mut object = json!(simulated.facts);
+        object["run"] = json!(fit.name);
+        object["warnings"] = warnings.map(|w| w.to_json(Door::CommandLine)).collect();
+        object["output"] = json!(arguments.output.as_ref().map(|p| p.display().to_string()));
+        object["columns"] = json!(table.names().collect::<Vec<_>>());
+        return text::print(&format!("{object:#}\n"));
+    }
+    Ok(())
+}

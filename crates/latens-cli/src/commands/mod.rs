@@ -1,0 +1,18 @@
+//! The verbs, a file each.
+
+pub mod check;
+pub mod data;
+pub mod demo;
+pub mod estimate;
+pub mod fit;
+pub mod init;
+mod learned;
+pub mod plot;
+pub mod predict;
+pub mod report;
+pub mod reproduce;
+pub mod rivals;
+pub mod schema;
+pub mod simulate;
+pub mod stream;
+pub mod systems;

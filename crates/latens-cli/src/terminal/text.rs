@@ -1,0 +1,56 @@
+//! What the program says, and the form of its numbers and tables.
+
+use std::io::{self, Write};
+
+pub use latens::text::{
+    Side, count, error, list, number, percent, rough_seconds, seconds, table, uncertain,
+};
+
+use latens::{Door, Warning};
+
+use crate::failure::Failure;
+
+/// Writes to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(Failure::Output)
+}
+
+/// Writes a line to standard error; nobody is left to hear that it failed.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Says a warning.
+pub fn warning(warning: &Warning) {
+    note(&format!("warning: {}", warning.at(Door::CommandLine)));
+}
+
+/// The command as it was given, in a form that a shell takes.
+pub fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    format!("latens {}", words.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_unit_or_two() {
+        assert_eq!(seconds(3.21), "3.2 s");
+        assert_eq!(seconds(75.0), "1 min 15 s");
+        assert_eq!(seconds(7300.0), "2 h 1 min");
+        let rough = [0.2, 19.7, 100.0, 7300.0].map(rough_seconds);
+        assert_eq!(rough, ["1 s", "20 s", "2 min", "2.0 h"]);
+    }
+}

@@ -1,0 +1,22 @@
+//! What Latens is compared with, and the experiments behind its evidence.
+//!
+//! [`rivals`] are the methods of others: three of them learn the model's own θ and register as solvers
+//! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison. The
+//! core knows nothing of this crate.
+
+pub mod host;
+pub mod reproduce;
+pub mod rivals;
+
+use latens::solve;
+use rivals::{Rival, RivalSolver};
+
+/// Adds the rivals that learn the model's own θ to the solvers.
+pub fn register() {
+    static SOLVERS: [RivalSolver; 3] = [
+        RivalSolver(Rival::Node),
+        RivalSolver(Rival::Spinode),
+        RivalSolver(Rival::Rm),
+    ];
+    SOLVERS.iter().for_each(|solver| solve::register(solver));
+}

@@ -1,0 +1,292 @@
+//! The model file: TOML to definitions with places, every mistake collected.
+//!
+//! This layer knows keys and types; what names mean is resolved in [`super::resolve`].
+
+mod reader;
+mod values;
+
+use toml::de::DeTable;
+
+use super::diagnostic::{Diagnostic, Span};
+use super::expression::Expr;
+use super::network::Activation;
+use crate::settings::{Owner, SettingsLayer, TABLE};
+pub(crate) use reader::Reader;
+pub(crate) use values::{Fields, Value};
+
+/// A name or value with its place.
+#[derive(Debug, Clone)]
+pub struct At<T> {
+    pub value: T,
+    pub span: Span,
+}
+
+/// What stands behind a name: `name = …`.
+pub type Named<T> = (At<String>, T);
+
+/// How a step of the record is integrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    Euler,
+    SemiImplicitEuler,
+    Rk4,
+}
+
+/// What an input does between samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// It keeps its value until the next sample.
+    ZeroOrder,
+    /// It goes straight to its next value.
+    FirstOrder,
+}
+
+impl Hold {
+    /// As written in `[time] hold`.
+    pub const NAMES: [(&'static str, Hold); 2] = [
+        ("zero-order", Hold::ZeroOrder),
+        ("first-order", Hold::FirstOrder),
+    ];
+}
+
+impl Method {
+    /// As written in `[time] method`.
+    pub const NAMES: [(&'static str, Method); 3] = [
+        ("euler", Method::Euler),
+        ("semi-implicit-euler", Method::SemiImplicitEuler),
+        ("rk4", Method::Rk4),
+    ];
+}
+
+/// An entry of `[states]`.
+#[derive(Debug, Clone)]
+pub struct StateDef {
+    pub name: At<String>,
+    /// `None` where the key is missing; text with a mistake is an invalid expression.
+    pub derivative: Option<Expr>,
+    pub start: Option<f64>,
+    pub unit: String,
+    pub scale: Option<f64>,
+    pub center: Option<f64>,
+}
+
+/// An entry of `[networks]`.
+#[derive(Debug, Clone)]
+pub struct NetworkDef {
+    pub name: At<String>,
+    /// Units and nonlinearity of each hidden layer; the linear output layer is implied.
+    pub layers: Vec<(usize, Activation)>,
+    pub outputs: Vec<String>,
+    pub skip: bool,
+}
+
+/// An entry of `[unknowns]`.
+#[derive(Debug, Clone)]
+pub struct UnknownDef {
+    pub name: At<String>,
+    pub guess: f64,
+    pub scale: f64,
+    pub positive: bool,
+    pub unit: String,
+}
+
+/// An entry of `[measurements]`.
+#[derive(Debug, Clone)]
+pub struct MeasurementDef {
+    pub name: At<String>,
+    pub value: Expr,
+    pub unit: String,
+}
+
+/// An entry of `[tables]`: a piecewise-linear function.
+#[derive(Debug, Clone)]
+pub struct TableDef {
+    pub name: At<String>,
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    pub period: Option<f64>,
+}
+
+/// Weights of a linear-quadratic regulator that closes the loop in simulation.
+#[derive(Debug, Clone)]
+pub struct LqrDef {
+    pub span: Span,
+    pub states: Vec<Named<f64>>,
+    pub inputs: Vec<Named<f64>>,
+}
+
+/// Another start or input of the simulation, kept out of training.
+#[derive(Debug, Clone, Default)]
+pub struct HeldOutDef {
+    pub start: Vec<Named<f64>>,
+    pub inputs: Vec<Named<Expr>>,
+}
+
+/// `[simulation]`: how to make a record from the truth.
+#[derive(Debug, Clone, Default)]
+pub struct SimulationDef {
+    pub steps: Option<usize>,
+    pub inputs: Vec<Named<Expr>>,
+    pub process_noise: Vec<Named<f64>>,
+    pub lqr: Option<LqrDef>,
+    pub held_out: Vec<HeldOutDef>,
+}
+
+/// `[fit]`: settings of a fit, and the names in them with their places.
+#[derive(Debug, Clone, Default)]
+pub struct FitDef {
+    pub layer: SettingsLayer,
+    pub named: Vec<(Owner, At<String>)>,
+}
+
+/// A model file as written.
+#[derive(Debug, Clone)]
+pub struct ModelFile {
+    pub name: String,
+    pub description: String,
+    pub time_unit: String,
+    pub step: Option<f64>,
+    pub method: Method,
+    pub substeps: usize,
+    pub hold: Hold,
+    pub constants: Vec<Named<Expr>>,
+    /// Each input and its unit.
+    pub inputs: Vec<Named<String>>,
+    pub states: Vec<StateDef>,
+    pub expressions: Vec<Named<Expr>>,
+    pub networks: Vec<NetworkDef>,
+    pub unknowns: Vec<UnknownDef>,
+    pub measurements: Vec<MeasurementDef>,
+    pub tables: Vec<TableDef>,
+    /// True derivatives of states and values of unknowns.
+    pub truth: Vec<Named<Expr>>,
+    pub simulation: SimulationDef,
+    pub fit: FitDef,
+    /// Whether every section could be read. Where not, names may be missing through no fault of
+    /// the equations that use them.
+    pub complete: bool,
+}
+
+impl ModelFile {
+    pub(super) fn state_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.states.iter().map(|s| s.name.value.as_str())
+    }
+
+    pub(super) fn input_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.inputs.iter().map(|(name, _)| name.value.as_str())
+    }
+
+    /// The entry of the truth section for a state or an unknown.
+    pub(super) fn truth_of(&self, name: &str) -> Option<&Expr> {
+        find(&self.truth, name)
+    }
+}
+
+/// What stands behind `name`.
+pub(super) fn find<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
+    let entry = entries.iter().find(|(n, _)| n.value == name);
+    entry.map(|(_, value)| value)
+}
+
+/// Keys of each section but `[fit]`, whose keys are the settings; the JSON Schema holds the same
+/// (tested).
+pub const KEYS: [(&str, &[&str]); 11] = [
+    (
+        "",
+        &[
+            "name",
+            "description",
+            "time",
+            "constants",
+            "inputs",
+            "states",
+            "expressions",
+            "networks",
+            "unknowns",
+            "measurements",
+            "tables",
+            "truth",
+            "simulation",
+            "fit",
+        ],
+    ),
+    ("time", &["unit", "step", "method", "substeps", "hold"]),
+    ("inputs", &["unit"]),
+    (
+        "states",
+        &["derivative", "start", "unit", "scale", "center"],
+    ),
+    ("networks", &["layers", "outputs", "skip"]),
+    ("unknowns", &["guess", "scale", "positive", "unit"]),
+    ("measurements", &["value", "unit"]),
+    ("tables", &["x", "y", "period"]),
+    (
+        "simulation",
+        &["steps", "inputs", "process_noise", "lqr", "held_out"],
+    ),
+    ("simulation.lqr", &["states", "inputs"]),
+    ("simulation.held_out", &["start", "inputs"]),
+];
+
+fn keys(section: &str) -> Vec<&'static str> {
+    match section {
+        "fit" => TABLE.iter().map(|setting| setting.key).collect(),
+        _ => {
+            let known = KEYS.iter().find(|(s, _)| *s == section);
+            known.map_or(vec![], |(_, keys)| keys.to_vec())
+        }
+    }
+}
+
+const SEE_EXAMPLES: &str = "see the examples written by `latens init`";
+
+/// Reads `text`; a file with mistakes gives whatever could be read, and all of them.
+pub fn read(text: &str) -> (ModelFile, Vec<Diagnostic>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader::new(text);
+    let mut file = reader.model(document.get_ref());
+    let mut diagnostics = reader.diagnostics;
+    if text.trim().is_empty() {
+        file.complete = false;
+        diagnostics = vec![Diagnostic::new(0..0, "the file is empty").help(SEE_EXAMPLES)];
+    } else if !errors.is_empty() {
+        // what was read of such a file is not what was meant
+        file.complete = false;
+        diagnostics = toml_mistakes(errors);
+    }
+    (file, diagnostics)
+}
+
+/// Reads a text that is a `[fit]` section alone.
+pub fn read_settings(text: &str) -> (FitDef, Vec<Diagnostic>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader::new(text);
+    let settings = reader.fit(Fields::of(document.get_ref()));
+    match errors.is_empty() {
+        true => (settings, reader.diagnostics),
+        false => (settings, toml_mistakes(errors)),
+    }
+}
+
+/// The mistakes of a file that is no TOML, up to the first that makes the rest unreadable.
+fn toml_mistakes(mut errors: Vec<toml::de::Error>) -> Vec<Diagnostic> {
+    errors.sort_by_key(|e| e.span().map_or(0, |s| s.start));
+    let mut mistakes = Vec::new();
+    for e in errors {
+        let (message, place) = (e.message().to_string(), e.span().unwrap_or(0..0));
+        let (help, local) = if message.starts_with("string values must be quoted") {
+            ("write equations and text in quotes: \"-k*x\"", true)
+        } else if message.starts_with("duplicate key") {
+            ("a section or name stands once: merge the two", true)
+        } else {
+            (SEE_EXAMPLES, false)
+        };
+        mistakes.push(Diagnostic::new(place, format!("not valid TOML: {message}")).help(help));
+        if !local {
+            break;
+        }
+    }
+    mistakes
+}

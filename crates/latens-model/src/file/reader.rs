@@ -1,0 +1,311 @@
+//! The sections of a model file.
+
+use toml::de::{DeTable, DeValue};
+
+use super::super::expression::Expr;
+use super::super::network::Activation;
+use super::values::{Fields, Value};
+use super::{
+    At, Diagnostic, FitDef, HeldOutDef, Hold, LqrDef, MeasurementDef, Method, ModelFile,
+    NetworkDef, SimulationDef, Span, StateDef, TableDef, UnknownDef, keys,
+};
+use crate::settings::SettingsLayer;
+use crate::suggest::suggest;
+
+/// Reads a file and collects its mistakes.
+pub(crate) struct Reader<'t> {
+    pub text: &'t str,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Whether every section that is there could be read.
+    pub complete: bool,
+}
+
+impl<'t> Reader<'t> {
+    pub fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            diagnostics: vec![],
+            complete: true,
+        }
+    }
+
+    pub fn fail(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.diagnostics
+            .push(Diagnostic::new(span, message).help(help));
+    }
+
+    pub fn model(&mut self, root: &DeTable<'_>) -> ModelFile {
+        self.check_keys(root, "", "the model file");
+        self.complete = root.iter().all(|(key, value)| {
+            let holds_names = matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
+            !holds_names || keys("").contains(&key.get_ref().as_ref())
+        });
+        let root = Fields::of(root);
+        let time = self.section(root, "time", "[time]");
+        ModelFile {
+            name: self.text(root, "name"),
+            description: self.text(root, "description"),
+            time_unit: self.text(time, "unit"),
+            step: self.positive(time, "step"),
+            method: self
+                .choice(time, "method", &Method::NAMES)
+                .unwrap_or(Method::Euler),
+            substeps: self.count(time, "substeps").unwrap_or(1),
+            hold: self
+                .choice(time, "hold", &Hold::NAMES)
+                .unwrap_or(Hold::ZeroOrder),
+            constants: self.named_expressions(root, "constants"),
+            inputs: self.entries(root, "inputs", Self::input),
+            states: self.entries(root, "states", Self::state),
+            expressions: self.named_expressions(root, "expressions"),
+            networks: self.entries(root, "networks", Self::network),
+            unknowns: self.entries(root, "unknowns", Self::unknown),
+            measurements: self.entries(root, "measurements", Self::measurement),
+            tables: self.entries(root, "tables", Self::lookup_table),
+            truth: self.named_expressions(root, "truth"),
+            simulation: self.simulation(root),
+            fit: self.fit(root),
+            complete: self.complete,
+        }
+    }
+
+    /// `[fit]`: settings of a fit.
+    pub fn fit(&mut self, root: Fields) -> FitDef {
+        let fields = self.section(root, "fit", "[fit]");
+        let mut named = vec![];
+        let layer = SettingsLayer::read(self, fields, &mut named);
+        FitDef { layer, named }
+    }
+
+    // A definition with a mistake is kept, so that what uses its name is not reported as well.
+
+    /// `u = "V"` or `u = { unit = "V" }`.
+    fn input(&mut self, name: At<String>, value: Value) -> (At<String>, String) {
+        let unit = match value.get_ref() {
+            DeValue::String(unit) => unit.to_string(),
+            _ => {
+                let help = "an input is { unit = \"…\" }";
+                let fields = self.fields(value, "inputs", "an input", help);
+                self.text(fields, "unit")
+            }
+        };
+        (name, unit)
+    }
+
+    fn state(&mut self, name: At<String>, value: Value) -> StateDef {
+        let help = "a state is a table with `derivative` and `start`";
+        let fields = self.fields(value, "states", "a state", help);
+        let derivative = match fields.get("derivative") {
+            Some(v) => Some(self.expression(v)),
+            None => (!fields.sound).then(|| Expr::invalid(value.span())),
+        };
+        StateDef {
+            name,
+            derivative,
+            start: self.number(fields, "start"),
+            unit: self.text(fields, "unit"),
+            scale: self.positive(fields, "scale"),
+            center: self.number(fields, "center"),
+        }
+    }
+
+    fn network(&mut self, name: At<String>, value: Value) -> NetworkDef {
+        let help = "a network is a table with `layers`";
+        let fields = self.fields(value, "networks", "a network", help);
+        let mut layers = Vec::new();
+        if let Some(v) = fields.get("layers") {
+            for layer in self.array(v, "layers are written [\"20 tanh\", \"10 sigmoid\"]") {
+                layers.extend(self.layer(layer));
+            }
+        } else if fields.sound {
+            self.fail(
+                name.span.clone(),
+                format!("network `{}` has no layers", name.value),
+                "add layers = [\"20 tanh\", \"20 tanh\"]; the linear output layer is implied",
+            );
+        }
+        let outputs = match fields.get("outputs") {
+            None => vec!["output".to_string()],
+            Some(v) => self.outputs(&name, v),
+        };
+        NetworkDef {
+            name,
+            layers,
+            outputs,
+            skip: self.boolean(fields, "skip"),
+        }
+    }
+
+    fn layer(&mut self, value: Value) -> Option<(usize, Activation)> {
+        let text = self.string(value)?;
+        let names = Activation::NAMES.map(|(name, _)| name);
+        let words: Vec<&str> = text.value.split_whitespace().collect();
+        let units = words.first().and_then(|w| w.parse().ok());
+        let (Some(units @ 1..), &[_, name]) = (units, &words[..]) else {
+            let names = names.join(", ");
+            let help = format!("write a number of units and one of {names}: \"20 tanh\"");
+            self.fail(text.span, format!("`{}` is not a layer", text.value), help);
+            return None;
+        };
+        if let Some(&(_, activation)) = Activation::NAMES.iter().find(|(n, _)| *n == name) {
+            return Some((units, activation));
+        }
+        let help = match suggest(name, names) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => format!("one of {}", names.join(", ")),
+        };
+        let start = text.span.start + self.text[text.span].rfind(name).unwrap_or(0);
+        let message = format!("unknown activation `{name}`");
+        self.fail(start..start + name.len(), message, help);
+        None
+    }
+
+    fn outputs(&mut self, network: &At<String>, value: Value) -> Vec<String> {
+        let before = self.diagnostics.len();
+        let mut outputs: Vec<String> = Vec::new();
+        let mut different = true;
+        for output in self.array(value, "outputs are names: [\"first\", \"second\"]") {
+            if let Some(output) = self.string(output) {
+                different &= !outputs.contains(&output.value);
+                outputs.push(output.value);
+            }
+        }
+        let read = self.diagnostics.len() == before;
+        if read && (outputs.is_empty() || !different) {
+            let name = &network.value;
+            let message = format!("the outputs of network `{name}` need different names");
+            let help = "for example outputs = [\"first\", \"second\"]";
+            self.fail(network.span.clone(), message, help);
+        }
+        outputs
+    }
+
+    fn unknown(&mut self, name: At<String>, value: Value) -> UnknownDef {
+        let help = "an unknown is { guess = 90, scale = 10 }";
+        let fields = self.fields(value, "unknowns", "an unknown", help);
+        let given = fields.get("guess");
+        if fields.sound && given.is_none() {
+            self.fail(
+                name.span.clone(),
+                format!("unknown `{}` has no guess", name.value),
+                "give a rough value: guess = 90",
+            );
+        }
+        let guess = self.number(fields, "guess").unwrap_or(1.0);
+        let positive = self.boolean(fields, "positive");
+        if let Some(given) = given.filter(|_| positive && guess <= 0.0) {
+            let message = format!(
+                "unknown `{}` is positive but its guess is {guess}",
+                name.value
+            );
+            self.fail(given.span(), message, "guess a positive value");
+        }
+        let size = if guess == 0.0 { 1.0 } else { guess.abs() };
+        UnknownDef {
+            name,
+            guess,
+            scale: self.positive(fields, "scale").unwrap_or(size),
+            positive,
+            unit: self.text(fields, "unit"),
+        }
+    }
+
+    /// `V = "V"` or `V = { value = "V", unit = "mV" }`.
+    fn measurement(&mut self, name: At<String>, value: Value) -> MeasurementDef {
+        let DeValue::Table(table) = value.get_ref() else {
+            return MeasurementDef {
+                name,
+                value: self.expression(value),
+                unit: String::new(),
+            };
+        };
+        let sound = self.check_keys(table, "measurements", "a measurement");
+        let fields = Fields::of(table);
+        let expression = fields.get("value").map(|v| self.expression(v));
+        if sound && expression.is_none() {
+            self.fail(
+                name.span.clone(),
+                format!("measurement `{}` measures nothing", name.value),
+                "add value = \"…\", an expression of the states",
+            );
+        }
+        MeasurementDef {
+            name,
+            value: expression.unwrap_or_else(|| Expr::invalid(value.span())),
+            unit: self.text(fields, "unit"),
+        }
+    }
+
+    fn lookup_table(&mut self, name: At<String>, value: Value) -> TableDef {
+        let before = self.diagnostics.len();
+        let fields = self.fields(
+            value,
+            "tables",
+            "a table",
+            "a table is { x = […], y = […] }",
+        );
+        let table = TableDef {
+            x: self.numbers(fields, "x"),
+            y: self.numbers(fields, "y"),
+            period: self.positive(fields, "period"),
+            name,
+        };
+        // else what seems to be missing may be what has the mistake
+        if self.diagnostics.len() == before {
+            self.check_points(&table, fields);
+        }
+        table
+    }
+
+    fn check_points(&mut self, table: &TableDef, fields: Fields) {
+        let TableDef { name, x, y, period } = table;
+        let (place, name) = (name.span.clone(), &name.value);
+        if x.is_empty() || x.len() != y.len() {
+            let message = format!("table `{name}` has {} x and {} y values", x.len(), y.len());
+            self.fail(place, message, "give as many y as x, at least one");
+        } else if let Some(i) = x.windows(2).position(|w| w[1] <= w[0]) {
+            let message = format!("x of table `{name}` does not increase at {}", x[i + 1]);
+            let place = match fields.get("x").map(|v| v.get_ref()) {
+                Some(DeValue::Array(points)) => points[i + 1].span(),
+                _ => place,
+            };
+            self.fail(place, message, "sort the points by x, each x once");
+        } else if period.is_some_and(|p| x[x.len() - 1] - x[0] >= p) {
+            let message = format!("the points of table `{name}` span a whole period or more");
+            let place = fields.get("period").map_or(place, |v| v.span());
+            let help = "give one period, without repeating its first point";
+            self.fail(place, message, help);
+        }
+    }
+
+    fn simulation(&mut self, root: Fields) -> SimulationDef {
+        let fields = self.section(root, "simulation", "[simulation]");
+        let lqr = fields.get("lqr").map(|v| {
+            let help = "lqr is { states = { x = 1 }, inputs = { u = 1 } }";
+            let lqr = self.fields(v, "simulation.lqr", "lqr", help);
+            LqrDef {
+                span: v.span(),
+                states: self.named_numbers(lqr, "states"),
+                inputs: self.named_numbers(lqr, "inputs"),
+            }
+        });
+        let mut held_out = Vec::new();
+        if let Some(v) = fields.get("held_out") {
+            for entry in self.array(v, "held_out is a list: [[simulation.held_out]]") {
+                let help = "write [[simulation.held_out]]";
+                let entry = self.fields(entry, "simulation.held_out", "held_out", help);
+                held_out.push(HeldOutDef {
+                    start: self.named_numbers(entry, "start"),
+                    inputs: self.named_expressions(entry, "inputs"),
+                });
+            }
+        }
+        SimulationDef {
+            steps: self.count(fields, "steps"),
+            inputs: self.named_expressions(fields, "inputs"),
+            process_noise: self.named_numbers(fields, "process_noise"),
+            lqr,
+            held_out,
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! The model language of Latens: a file with the known equations, and the compiled system that it
+//! becomes.
+//!
+//! ```
+//! use latens_model::{Model, Point};
+//!
+//! let model = Model::from_text("decay.toml", r#"
+//!     [states.x]
+//!     derivative = "-rate*x"
+//!     [unknowns]
+//!     rate = { guess = 2, scale = 1 }
+//!     [measurements]
+//!     x = "x"
+//! "#)?;
+//! let mut derivative = [0.0];
+//! let at = Point { time: 0.0, state: &[3.0], input: &[], theta: &[0.0] };
+//! model.system.derivative(&mut model.system.workspace(), at, &mut derivative);
+//! assert_eq!(derivative, [-6.0]);
+//! # Ok::<(), latens_model::Error>(())
+//! ```
+//!
+//! The path of a model file is `file` (TOML, keys and types) → `resolve` (what names mean) →
+//! `graph` (equations and their derivatives) → `tape` (programs) → [`System`]. Mistakes are
+//! [`Diagnostic`]s with their places. The section `[fit]` is read into a layer of [`settings`].
+//! This crate knows the language and nothing else: no records, no solvers.
+
+mod diagnostic;
+mod error;
+mod expression;
+mod file;
+mod graph;
+mod lqr;
+pub mod network;
+mod resolve;
+pub mod settings;
+pub mod small;
+pub mod suggest;
+mod system;
+pub mod systems;
+pub mod tape;
+mod truth;
+
+use std::path::Path;
+
+pub use diagnostic::{Diagnostic, ModelError};
+pub use error::Error;
+pub use file::{Hold, KEYS, Method};
+pub use system::{System, Workspace};
+pub use tape::Point;
+pub use truth::{HeldOut, Truth};
+
+use expression::{Expr, Kind};
+use file::ModelFile;
+use network::{Network, Scaling};
+use resolve::{Equations, Variant};
+use settings::SettingsLayer;
+use tape::Curve;
+
+/// The JSON Schema of the model file.
+pub fn schema() -> serde_json::Value {
+    let mut schema: serde_json::Value =
+        serde_json::from_str(include_str!("schema.json")).expect("the schema is JSON (tested)");
+    schema["properties"]["fit"] = settings::schema();
+    schema
+}
+
+/// A quantity of the model, as a person knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantity {
+    pub name: String,
+    pub unit: String,
+}
+
+/// A state of the model.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub name: String,
+    pub unit: String,
+    /// Where the built-in record starts; a fit never looks at it.
+    pub start: Option<f64>,
+    /// Rough size, where the file states it.
+    pub scale: Option<f64>,
+    /// Rough middle, where the file states it.
+    pub center: Option<f64>,
+}
+
+/// An unknown constant p of the model: p = guess + scale·θ, or guess·exp(scale/guess·θ).
+#[derive(Debug, Clone)]
+pub struct Unknown {
+    pub name: String,
+    pub unit: String,
+    /// Its value at θ = 0.
+    pub guess: f64,
+    /// How far off the guess may roughly be.
+    pub scale: f64,
+    /// Whether it must stay above zero: the second form.
+    pub positive: bool,
+}
+
+impl Unknown {
+    /// The constant's value at its entry of θ.
+    pub fn value(&self, theta: f64) -> f64 {
+        if self.positive {
+            self.guess * (self.scale / self.guess * theta).exp()
+        } else {
+            self.guess + self.scale * theta
+        }
+    }
+
+    /// Its derivative by that entry.
+    pub fn slope(&self, theta: f64) -> f64 {
+        if self.positive {
+            self.value(theta) * self.scale / self.guess
+        } else {
+            self.scale
+        }
+    }
+}
+
+/// A checked model: names, units, and the compiled equations.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub name: String,
+    pub description: String,
+    /// The text it was read from.
+    pub text: String,
+    pub time_unit: String,
+    /// Time between samples, for records without a time column.
+    pub step: Option<f64>,
+    pub method: Method,
+    /// Steps of the method between two samples.
+    pub substeps: usize,
+    pub hold: Hold,
+    pub states: Vec<State>,
+    pub inputs: Vec<Quantity>,
+    pub measurements: Vec<Quantity>,
+    pub unknowns: Vec<Unknown>,
+    /// The equations to learn.
+    pub system: System,
+    /// The true equations and how to drive them, where the file has them.
+    pub truth: Option<Truth>,
+    /// The settings of a fit that the file gives.
+    pub fit: SettingsLayer,
+}
+
+impl Model {
+    /// Reads a model file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let failed = |source| Error::Read {
+            path: path.into(),
+            source,
+        };
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let read = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = read.iter().filter(|b| **b == b'\n').count() + 1;
+            let message = format!("line {line} is not UTF-8 text; save the file as UTF-8");
+            failed(std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                message,
+            ))
+        })?;
+        Self::from_text(&path.display().to_string(), &text)
+    }
+
+    /// A model that comes with Latens; see [`systems`].
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where there is none of that name.
+    pub fn builtin(name: &str) -> Result<Self, Error> {
+        match systems::find(name) {
+            Some(text) => Self::from_text(name, text),
+            None => Err(Error::Unknown { name: name.into() }),
+        }
+    }
+
+    /// Reads a model from text; `file` is the name that errors show.
+    pub fn from_text(file: &str, text: &str) -> Result<Self, Error> {
+        let (definitions, mut diagnostics) = file::read(text);
+        let model = Self::build(&definitions, text, &mut diagnostics);
+        match model {
+            Some(model) if diagnostics.is_empty() => Ok(model),
+            _ => Err(ModelError::new(file, text, diagnostics).into()),
+        }
+    }
+
+    fn build(file: &ModelFile, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Self> {
+        if !file.complete {
+            return None;
+        }
+        resolve::check_names(file, diagnostics);
+        let equations = resolve::equations(file, Variant::Learned, diagnostics);
+        let truth_equations =
+            if file.truth.is_empty() && !(file.networks.is_empty() && file.unknowns.is_empty()) {
+                None
+            } else {
+                resolve::equations(file, Variant::Truth, diagnostics)
+            };
+        if !diagnostics.is_empty() {
+            return None;
+        }
+        let equations = equations?;
+        let (system, curves) = Self::compile(file, equations);
+        let truth = match truth_equations {
+            None => None,
+            Some(e) => Some(Truth::build(file, e, curves, diagnostics)?),
+        };
+        let quantity = |name: &str, unit: &str| Quantity {
+            name: name.into(),
+            unit: unit.into(),
+        };
+        let state_unit = |name: &str| {
+            let state = file.states.iter().find(|s| s.name.value == name);
+            state.map_or("", |s| s.unit.as_str())
+        };
+        Some(Self {
+            name: file.name.clone(),
+            description: file.description.clone(),
+            text: text.into(),
+            time_unit: file.time_unit.clone(),
+            step: file.step,
+            method: file.method,
+            substeps: file.substeps,
+            hold: file.hold,
+            states: file
+                .states
+                .iter()
+                .map(|s| State {
+                    name: s.name.value.clone(),
+                    unit: s.unit.clone(),
+                    start: s.start,
+                    scale: s.scale,
+                    center: s.center,
+                })
+                .collect(),
+            inputs: file
+                .inputs
+                .iter()
+                .map(|(n, unit)| quantity(&n.value, unit))
+                .collect(),
+            measurements: file
+                .measurements
+                .iter()
+                .map(|m| {
+                    // a measurement named like its state has the state's unit
+                    let unit = if m.unit.is_empty() {
+                        state_unit(&m.name.value)
+                    } else {
+                        &m.unit
+                    };
+                    quantity(&m.name.value, unit)
+                })
+                .collect(),
+            unknowns: file
+                .unknowns
+                .iter()
+                .map(|u| Unknown {
+                    name: u.name.value.clone(),
+                    unit: u.unit.clone(),
+                    guess: u.guess,
+                    scale: u.scale,
+                    positive: u.positive,
+                })
+                .collect(),
+            system,
+            truth,
+            fit: file.fit.layer.clone(),
+        })
+    }
+
+    /// Reads settings of a fit, a text with a section `[fit]` as it may stand in the file; `name` is
+    /// what errors call it.
+    pub fn settings(&self, name: &str, text: &str) -> Result<SettingsLayer, Error> {
+        let (settings, mut diagnostics) = file::read_settings(text);
+        let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
+        let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
+        resolve::check_settings(&settings, &states, &channels, &mut diagnostics);
+        match diagnostics.is_empty() {
+            true => Ok(settings.layer),
+            false => Err(ModelError::new(name, text, diagnostics).into()),
+        }
+    }
+
+    /// The compiled equations, and the tables that they use.
+    fn compile(file: &ModelFile, equations: Equations) -> (System, Vec<Curve>) {
+        let curves: Vec<Curve> = file
+            .tables
+            .iter()
+            .map(|t| Curve {
+                x: t.x.clone(),
+                y: t.y.clone(),
+                period: t.period,
+            })
+            .collect();
+        let networks = file
+            .networks
+            .iter()
+            .zip(&equations.arguments)
+            .map(|(n, &arguments)| Network {
+                name: n.name.value.clone(),
+                outputs: n.outputs.clone(),
+                arguments,
+                layers: n.layers.clone(),
+                skip: n.skip,
+                scaling: Scaling {
+                    center: vec![0.0; arguments],
+                    scale: vec![1.0; arguments],
+                    output: vec![1.0; n.outputs.len()],
+                },
+            })
+            .collect();
+        let system = System::compile(
+            equations,
+            file.inputs.len(),
+            file.unknowns.len(),
+            networks,
+            curves.clone(),
+        );
+        (system, curves)
+    }
+
+    /// The model in which each output of a network is a state that nothing drives, behind the
+    /// states of this one: what the known equations alone can say about it. With the call and
+    /// the output behind each; `None` without networks.
+    pub fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
+        let (file, mut diagnostics) = file::read(&self.text);
+        let equations = resolve::equations(&file, Variant::Signals, &mut diagnostics)?;
+        let signals = equations.signals.clone();
+        let mut states = self.states.clone();
+        states.extend(signals.iter().map(|_| State {
+            name: String::new(),
+            unit: String::new(),
+            start: None,
+            scale: None,
+            center: None,
+        }));
+        let (system, _) = Self::compile(&file, equations);
+        let model = Self {
+            states,
+            system,
+            truth: None,
+            ..self.clone()
+        };
+        (!signals.is_empty()).then_some((model, signals))
+    }
+
+    /// What a network is called with, argument by argument, as it stands in the file; where calls
+    /// differ, all of them: `v1 | v2`.
+    pub fn arguments(&self, network: usize) -> Vec<String> {
+        let network = &self.system.networks()[network];
+        let (file, _) = file::read(&self.text);
+        let mut texts = vec![Vec::<&str>::new(); network.arguments];
+        let mut open: Vec<&Expr> = file
+            .states
+            .iter()
+            .filter_map(|s| s.derivative.as_ref())
+            .collect();
+        open.extend(file.expressions.iter().map(|(_, expr)| expr));
+        while let Some(expr) = open.pop() {
+            match &expr.kind {
+                Kind::Call {
+                    name, arguments, ..
+                } => {
+                    if *name == network.name {
+                        for (texts, argument) in texts.iter_mut().zip(arguments) {
+                            let text = self.text.get(argument.span.clone()).unwrap_or("?");
+                            if !texts.contains(&text) {
+                                texts.push(text);
+                            }
+                        }
+                    }
+                    open.extend(arguments);
+                }
+                Kind::Negate(inner) | Kind::Not(inner) => open.push(inner),
+                Kind::Binary(_, left, right) => open.extend([&**left, &**right]),
+                Kind::Number(_) | Kind::Name(_) | Kind::Invalid => {}
+            }
+        }
+        texts.iter().map(|texts| texts.join(" | ")).collect()
+    }
+
+    /// States that no measurement sees directly.
+    pub fn hidden(&self) -> Vec<usize> {
+        let seen = self.system.measure_pattern();
+        (0..self.states.len())
+            .filter(|i| !seen.iter().any(|(_, j)| j == i))
+            .collect()
+    }
+
+    /// Index of a state by name.
+    pub fn state_index(&self, name: &str) -> Option<usize> {
+        self.states.iter().position(|s| s.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weights of order one.
+    fn theta(model: &Model) -> Vec<f64> {
+        let wave = |i: usize| ((3 * i + 1) as f64).powi(2).sin();
+        (0..model.system.parameters()).map(wave).collect()
+    }
+
+    /// With the signals set to what the networks put out, the extended system moves as the learned
+    /// one, at any point; the signals themselves stand still.
+    fn check_signals(model: &Model, count: usize) {
+        let (extended, outputs) = model.signals().unwrap();
+        let (system, n) = (&model.system, model.states.len());
+        assert_eq!(outputs.len(), count);
+        assert_eq!(extended.system.states(), n + count);
+        let theta = theta(model);
+        let (mut ws, mut extended_ws) = (system.workspace(), extended.system.workspace());
+        for k in 0..20 {
+            let wave = |i: usize| ((7 * k + i) as f64).powi(2).sin();
+            let state: Vec<f64> = (0..n).map(wave).collect();
+            let input: Vec<f64> = (n..n + model.inputs.len()).map(wave).collect();
+            let mut derivative = vec![0.0; n];
+            let at = |state| Point {
+                time: 0.3,
+                state,
+                input: &input,
+                theta: &theta,
+            };
+            system.derivative(&mut ws, at(&state), &mut derivative);
+            let mut calls = Vec::new();
+            let blank = [state.as_slice(), &vec![0.0; count]].concat();
+            extended
+                .system
+                .visit_arguments(&mut extended_ws, at(&blank), |i, arguments| {
+                    let network = &system.networks()[i];
+                    let mut trace = network.trace();
+                    for (j, value) in arguments.iter().enumerate() {
+                        network.set_argument(&mut trace, j, *value);
+                    }
+                    network.evaluate(&theta[system.weight_ranges()[i].clone()], &mut trace);
+                    calls.push(trace.output);
+                });
+            let put_out = outputs.iter().map(|&(call, k)| calls[call][k]);
+            let state: Vec<f64> = state.iter().copied().chain(put_out).collect();
+            let mut found = vec![f64::NAN; n + count];
+            extended
+                .system
+                .derivative(&mut extended_ws, at(&state), &mut found);
+            for (f, expected) in found.iter().zip(&derivative) {
+                assert!((f - expected).abs() < 1e-12 * (1.0 + expected.abs()));
+            }
+            assert!(found[n..].iter().all(|f| *f == 0.0));
+        }
+    }
+
+    /// One signal for each output of each call: cart-pole calls a network of two outputs once; one
+    /// called twice has two signals, or one where the arguments are the same.
+    #[test]
+    fn signals_stand_for_the_outputs_of_calls() {
+        let model = Model::from_text("cart-pole", systems::find("cart-pole").unwrap()).unwrap();
+        check_signals(&model, 2);
+        let twice = |second: &str| {
+            let text = format!(
+                "[states.x]\nderivative = \"y*net(x, 2*y)\"\n\
+                 [states.y]\nderivative = \"c - {second}\"\n[unknowns]\nc = {{ guess = 1, scale = 1 }}\n\
+                 [measurements]\nx = \"x\"\n[networks.net]\nlayers = [\"4 tanh\"]\n"
+            );
+            Model::from_text("twice", &text).unwrap()
+        };
+        check_signals(&twice("net(y, x)"), 2);
+        check_signals(&twice("3*net(x, 2*y)^2"), 1);
+        let none = "[states.x]\nderivative = \"-c*x\"\n[measurements]\nx = \"x\"\n\
+                    [unknowns]\nc = { guess = 1, scale = 1 }\n";
+        assert!(Model::from_text("none", none).unwrap().signals().is_none());
+    }
+}

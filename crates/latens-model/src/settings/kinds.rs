@@ -1,0 +1,183 @@
+//! What may be said of a setting: how each kind is read, and how one layer overrides another.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::de::DeValue;
+
+use crate::file::{At, Fields, Reader, Value};
+
+/// Passes, starts or segments that nobody means.
+pub(super) const MOST: u64 = 1_000_000;
+
+/// The size of a noise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A variance in the quantity's own unit.
+    Variance(f64),
+    /// A standard deviation relative to what the data show; see each setting.
+    Relative(f64),
+}
+
+/// Variances of all states or channels, and of those with a name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Variances {
+    /// Of all of them.
+    pub all: Option<f64>,
+    /// By name.
+    pub of: BTreeMap<String, f64>,
+}
+
+/// What a named variance belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// A state.
+    State,
+    /// A measurement.
+    Channel,
+}
+
+/// What may be said of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The name of a solver.
+    Solver,
+    /// A whole number from 1.
+    Count,
+    /// A whole number from 0.
+    Seed,
+    /// True or false.
+    Flag,
+    /// A number above zero.
+    Positive,
+    /// A number that is zero or above.
+    NotNegative,
+    /// A number above 0 and at most 1.
+    Factor,
+    /// A number above 0 and below 0.5.
+    Tail,
+    /// A variance of all, or `{ name = variance }`.
+    Variances(Owner),
+}
+
+/// The types of a kind of setting.
+pub trait Types {
+    /// In the settings of a fit.
+    type Value;
+    /// In a layer.
+    type Given;
+}
+
+/// A kind of setting.
+pub(super) trait Kind: Types {
+    const FORM: Form;
+    fn read(
+        reader: &mut Reader,
+        fields: Fields,
+        key: &str,
+        named: &mut Vec<(Owner, At<String>)>,
+    ) -> Self::Given;
+    fn apply(given: &Self::Given, value: &mut Self::Value);
+}
+
+macro_rules! kind {
+    ($kind:ident, $form:expr, $given:ty => $value:ty, $read:expr, $convert:expr) => {
+        pub struct $kind;
+        impl Types for $kind {
+            type Value = $value;
+            type Given = Option<$given>;
+        }
+        impl Kind for $kind {
+            const FORM: Form = $form;
+            fn read(
+                reader: &mut Reader,
+                fields: Fields,
+                key: &str,
+                _: &mut Vec<(Owner, At<String>)>,
+            ) -> Self::Given {
+                let read: fn(&mut Reader, Fields, &str) -> Self::Given = $read;
+                read(reader, fields, key)
+            }
+            fn apply(given: &Self::Given, value: &mut Self::Value) {
+                if let Some(given) = given {
+                    let convert: fn(&$given) -> $value = $convert;
+                    *value = convert(given);
+                }
+            }
+        }
+    };
+}
+
+kind!(Name, Form::Solver, String => String,
+    |r, f, key| f.get(key).and_then(|v| r.string(v)).map(|at| at.value), String::clone);
+kind!(Count, Form::Count, usize => usize,
+    |r, f, key| r.whole(f, key, 1..=MOST).map(|n| n as usize), |n| *n);
+kind!(Seed, Form::Seed, u64 => u64, |r, f, key| r.whole(f, key, 0..=i64::MAX as u64), |n| *n);
+kind!(Flag, Form::Flag, bool => bool, |r, f, key| r.flag(f, key), |b| *b);
+kind!(Positive, Form::Positive, f64 => f64, |r, f, key| r.positive(f, key), |v| *v);
+kind!(Relative, Form::Positive, f64 => Level, |r, f, key| r.positive(f, key), |v| Level::Relative(*v));
+kind!(NotNegative, Form::NotNegative, f64 => f64,
+    |r, f, key| r.between(f, key, "zero or above", |v| v >= 0.0), |v| *v);
+kind!(Factor, Form::Factor, f64 => f64,
+    |r, f, key| r.between(f, key, "above 0 and at most 1", |v| v > 0.0 && v <= 1.0), |v| *v);
+kind!(Tail, Form::Tail, f64 => f64,
+    |r, f, key| r.between(f, key, "above 0 and below 0.5", |v| v > 0.0 && v < 0.5), |v| *v);
+
+macro_rules! variances {
+    ($kind:ident, $owner:expr) => {
+        pub struct $kind;
+        impl Types for $kind {
+            type Value = BTreeMap<String, f64>;
+            type Given = Variances;
+        }
+        impl Kind for $kind {
+            const FORM: Form = Form::Variances($owner);
+            fn read(
+                reader: &mut Reader,
+                fields: Fields,
+                key: &str,
+                named: &mut Vec<(Owner, At<String>)>,
+            ) -> Self::Given {
+                let (variances, names) = read_variances(reader, fields, key);
+                named.extend(names.into_iter().map(|name| ($owner, name)));
+                variances
+            }
+            fn apply(given: &Self::Given, value: &mut Self::Value) {
+                // what is said of all leaves nothing of what was said of one before
+                if given.all.is_some() {
+                    value.clear();
+                }
+                value.extend(given.of.clone());
+            }
+        }
+    };
+}
+
+variances!(StateVariances, Owner::State);
+variances!(ChannelVariances, Owner::Channel);
+
+/// A variance of everything, or `{ name = variance }`, where `"*"` is everything that has no name of
+/// its own; and the names with their places.
+fn read_variances(reader: &mut Reader, fields: Fields, key: &str) -> (Variances, Vec<At<String>>) {
+    let mut variances = Variances::default();
+    let Some(value) = fields.get(key) else {
+        return (variances, vec![]);
+    };
+    if !matches!(value.get_ref(), DeValue::Table(_)) {
+        variances.all = reader.positive(fields, key);
+        return (variances, vec![]);
+    }
+    let read = |r: &mut Reader, name: At<String>, v: Value| Some((name, r.above_zero(key, v)?));
+    let entries = reader.entries(fields, key, read);
+    let mut entries: Vec<(At<String>, f64)> = entries.into_iter().flatten().collect();
+    if let Some(all) = entries.iter().position(|(name, _)| name.value == "*") {
+        variances.all = Some(entries.remove(all).1);
+    }
+    let of = entries.iter().map(|(name, v)| (name.value.clone(), *v));
+    variances.of = of.collect();
+    (
+        variances,
+        entries.into_iter().map(|(name, _)| name).collect(),
+    )
+}

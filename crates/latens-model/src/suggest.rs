@@ -1,0 +1,80 @@
+//! "Did you mean": the name closest to a misspelt one.
+
+/// The candidate that `name` may have been meant to be: the same but for case, one that contains
+/// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
+pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let name = name.to_lowercase();
+    let limit = name.chars().count().div_ceil(3);
+    let rank = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let distance = edit_distance(&name, &candidate);
+        let mut words = candidate.split(|c: char| !c.is_alphanumeric());
+        if distance == 0 {
+            Some(0)
+        } else if words.any(|word| word == name) {
+            Some(1)
+        } else {
+            // A single letter is one edit away from every other one.
+            (distance <= limit && name.chars().count() > 1).then_some(1 + distance)
+        }
+    };
+    let ranked = candidates.into_iter().filter_map(|c| Some((rank(c)?, c)));
+    ranked
+        .min_by_key(|&(rank, _)| rank)
+        .map(|(_, c)| c.to_owned())
+}
+
+/// Index of a name; `what` is what it is a name of.
+///
+/// # Errors
+/// A sentence with what may have been meant.
+pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, String> {
+    names.iter().position(|n| *n == name).ok_or_else(|| {
+        let hint = match suggest(name, names.iter().copied()) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => format!("there are: {}", names.join(", ")),
+        };
+        format!("there is no {what} `{name}`; {hint}")
+    })
+}
+
+/// Number of letters to insert, delete or replace to get from one word to the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_near_or_absent() {
+        let columns = ["t", "u_vir_V", "y_qm_m", "Voltage", "x"];
+        let of = |name| suggest(name, columns);
+        assert_eq!(of("u").as_deref(), Some("u_vir_V"));
+        assert_eq!(of("qm").as_deref(), Some("y_qm_m"));
+        assert_eq!(of("voltage").as_deref(), Some("Voltage"));
+        assert_eq!(of("Votlage").as_deref(), Some("Voltage"));
+        assert_eq!(of("T").as_deref(), Some("t"));
+        assert_eq!(of("z"), None);
+        assert_eq!(of("pressure"), None);
+    }
+
+    #[test]
+    fn edit_distance_counts_edits() {
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("abc", "abc"), 0);
+    }
+}

@@ -1,0 +1,419 @@
+//! A compiled system: derivatives f, measurements h, and their exact Jacobians.
+
+use super::graph::{Graph, Id, Node};
+use super::network::{Network, Scaling, Trace};
+use super::resolve::Equations;
+use super::tape::{Curve, Networks, Point, Tape};
+
+/// The equations x' = f(t, x, u; θ), y = h(t, x, u), ready to evaluate.
+///
+/// θ holds the unknown constants first, then the weights of each network. Only some rows of f
+/// depend on it; [`System::unknown_rows`] lists them, and ∂f/∂θ is given for those rows alone.
+#[derive(Debug, Clone)]
+pub struct System {
+    states: usize,
+    inputs: usize,
+    measurements: usize,
+    unknowns: usize,
+    parameters: usize,
+    networks: Vec<Network>,
+    /// Network of each call and where its weights start in θ.
+    calls: Vec<(usize, usize)>,
+    curves: Vec<Curve>,
+    unknown_rows: Vec<usize>,
+    network_rows: Vec<usize>,
+    value: Tape,
+    jacobian: Tape,
+    full: Tape,
+    measure: Tape,
+    measure_jacobian: Tape,
+    arguments: Tape,
+    /// (row, column) of the entries of ∂f/∂x that are not zero, and of ∂h/∂x.
+    pattern: Vec<(usize, usize)>,
+    measure_pattern: Vec<(usize, usize)>,
+    /// The state that a channel shows as it is, if any.
+    direct: Vec<Option<usize>>,
+    /// For each unknown row, what θ acts through.
+    paths: Vec<Vec<Path>>,
+}
+
+/// One way in which θ enters a row: its root in the full tape is the factor.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    root: usize,
+    through: Through,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Through {
+    Constant(usize),
+    Output { call: usize, k: usize },
+}
+
+/// Scratch memory of a [`System`]; one per thread.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    value: Vec<f64>,
+    jacobian: Vec<f64>,
+    full: Vec<f64>,
+    measure: Vec<f64>,
+    measure_jacobian: Vec<f64>,
+    arguments: Vec<f64>,
+    traces: Vec<Trace>,
+}
+
+impl System {
+    pub(crate) fn compile(
+        mut equations: Equations,
+        inputs: usize,
+        unknowns: usize,
+        networks: Vec<Network>,
+        curves: Vec<Curve>,
+    ) -> Self {
+        let graph = &mut equations.graph;
+        let states = equations.derivatives.len();
+        let mut offsets = Vec::new();
+        let mut parameters = unknowns;
+        for network in &networks {
+            offsets.push(parameters);
+            parameters += network.weights();
+        }
+        let calls: Vec<(usize, usize)> = graph
+            .calls()
+            .iter()
+            .map(|c| (c.network, offsets[c.network]))
+            .collect();
+
+        let (slopes, pattern) = entries(graph, &equations.derivatives, states);
+        let (measure_slopes, measure_pattern) = entries(graph, &equations.measurements, states);
+
+        // Leaves through which θ acts: unknown constants and the outputs of networks.
+        let mut leaves: Vec<(Id, Through)> = Vec::new();
+        for id in graph.reachable(&equations.derivatives) {
+            match graph.node(id) {
+                Node::Theta(i) => leaves.push((id, Through::Constant(i))),
+                Node::Output(call, k) => leaves.push((id, Through::Output { call, k })),
+                _ => {}
+            }
+        }
+        let mut full_roots = equations.derivatives.clone();
+        full_roots.extend(&slopes);
+        let (mut unknown_rows, mut network_rows, mut paths) = (vec![], vec![], vec![]);
+        let mut gradients: Vec<usize> = Vec::new();
+        for (row, &f) in equations.derivatives.iter().enumerate() {
+            let mut row_paths = Vec::new();
+            for &(leaf, through) in &leaves {
+                let factor = graph.derivative(f, leaf);
+                if graph.value(factor) == Some(0.0) {
+                    continue;
+                }
+                row_paths.push(Path {
+                    root: full_roots.len(),
+                    through,
+                });
+                full_roots.push(factor);
+                if let Through::Output { call, .. } = through {
+                    gradients.push(call);
+                    if network_rows.last() != Some(&row) {
+                        network_rows.push(row);
+                    }
+                }
+            }
+            if !row_paths.is_empty() {
+                unknown_rows.push(row);
+                paths.push(row_paths);
+            }
+        }
+        gradients.sort_unstable();
+        gradients.dedup();
+        let direct = equations
+            .measurements
+            .iter()
+            .map(|&id| match graph.node(id) {
+                Node::State(i) => Some(i),
+                _ => None,
+            })
+            .collect();
+        let with = |values: &[Id], more: &[Id]| [values, more].concat();
+        let call_arguments: Vec<Id> = graph
+            .calls()
+            .iter()
+            .flat_map(|c| c.arguments.clone())
+            .collect();
+        Self {
+            states,
+            inputs,
+            measurements: equations.measurements.len(),
+            unknowns,
+            parameters,
+            calls,
+            curves,
+            unknown_rows,
+            network_rows,
+            value: Tape::compile(graph, &equations.derivatives, &[]),
+            jacobian: Tape::compile(graph, &with(&equations.derivatives, &slopes), &[]),
+            full: Tape::compile(graph, &full_roots, &gradients),
+            measure: Tape::compile(graph, &equations.measurements, &[]),
+            measure_jacobian: Tape::compile(
+                graph,
+                &with(&equations.measurements, &measure_slopes),
+                &[],
+            ),
+            arguments: Tape::compile(graph, &call_arguments, &[]),
+            pattern,
+            measure_pattern,
+            direct,
+            paths,
+            networks,
+        }
+    }
+
+    /// Number of states.
+    pub fn states(&self) -> usize {
+        self.states
+    }
+
+    /// Number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Number of measured channels.
+    pub fn measurements(&self) -> usize {
+        self.measurements
+    }
+
+    /// Length of θ.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// Number of unknown constants; they come first in θ.
+    pub fn unknowns(&self) -> usize {
+        self.unknowns
+    }
+
+    /// The networks, with their scaling.
+    pub fn networks(&self) -> &[Network] {
+        &self.networks
+    }
+
+    pub fn curves(&self) -> &[Curve] {
+        &self.curves
+    }
+
+    /// θ's range of each network's weights, in the order of [`System::networks`].
+    pub fn weight_ranges(&self) -> Vec<std::ops::Range<usize>> {
+        let mut start = self.unknowns;
+        self.networks
+            .iter()
+            .map(|n| {
+                let range = start..start + n.weights();
+                start = range.end;
+                range
+            })
+            .collect()
+    }
+
+    /// Sets how a network's arguments and outputs are scaled; its weights mean something else then.
+    pub fn set_scaling(&mut self, network: usize, scaling: Scaling) {
+        self.networks[network].scaling = scaling;
+    }
+
+    /// States whose equation depends on θ.
+    pub fn unknown_rows(&self) -> &[usize] {
+        &self.unknown_rows
+    }
+
+    /// States whose equation calls a network: those of unknown shape, not only of unknown size.
+    pub fn network_rows(&self) -> &[usize] {
+        &self.network_rows
+    }
+
+    /// (row, column) of the entries of ∂f/∂x that can be other than zero.
+    pub fn pattern(&self) -> &[(usize, usize)] {
+        &self.pattern
+    }
+
+    /// (channel, state) of the entries of ∂h/∂x that can be other than zero.
+    pub fn measure_pattern(&self) -> &[(usize, usize)] {
+        &self.measure_pattern
+    }
+
+    /// For each channel, the state that it shows as it is (not through an expression).
+    pub fn direct(&self) -> &[Option<usize>] {
+        &self.direct
+    }
+
+    /// Scratch memory for this system.
+    pub fn workspace(&self) -> Workspace {
+        Workspace {
+            value: self.value.slots(),
+            jacobian: self.jacobian.slots(),
+            full: self.full.slots(),
+            measure: self.measure.slots(),
+            measure_jacobian: self.measure_jacobian.slots(),
+            arguments: self.arguments.slots(),
+            traces: self
+                .calls
+                .iter()
+                .map(|&(n, _)| self.networks[n].trace())
+                .collect(),
+        }
+    }
+
+    fn env(&self) -> Networks<'_> {
+        Networks {
+            networks: &self.networks,
+            calls: &self.calls,
+            curves: &self.curves,
+        }
+    }
+
+    /// f.
+    pub fn derivative(&self, ws: &mut Workspace, at: Point, f: &mut [f64]) {
+        self.value
+            .run(&mut ws.value, &mut ws.traces, self.env(), at);
+        for (i, f) in f.iter_mut().enumerate() {
+            *f = self.value.root(&ws.value, i);
+        }
+    }
+
+    /// f and ∂f/∂x (row by row).
+    pub fn linearise(&self, ws: &mut Workspace, at: Point, f: &mut [f64], f_x: &mut [f64]) {
+        self.jacobian
+            .run(&mut ws.jacobian, &mut ws.traces, self.env(), at);
+        self.read(&self.jacobian, &ws.jacobian, f, f_x);
+    }
+
+    /// f, ∂f/∂x and ∂f/∂θ; the latter for [`System::unknown_rows`] only, one row after another.
+    pub fn linearise_all(
+        &self,
+        ws: &mut Workspace,
+        at: Point,
+        f: &mut [f64],
+        f_x: &mut [f64],
+        f_theta: &mut [f64],
+    ) {
+        self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
+        self.read(&self.full, &ws.full, f, f_x);
+        f_theta.fill(0.0);
+        for (row, paths) in f_theta
+            .chunks_exact_mut(self.parameters.max(1))
+            .zip(&self.paths)
+        {
+            for path in paths {
+                let factor = self.full.root(&ws.full, path.root);
+                match path.through {
+                    Through::Constant(i) => row[i] += factor,
+                    Through::Output { call, k } => {
+                        let (network, offset) = self.calls[call];
+                        let network = &self.networks[network];
+                        let gradient = &mut row[offset..offset + network.weights()];
+                        network.accumulate_gradient(&ws.traces[call], k, factor, gradient);
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&self, tape: &Tape, slots: &[f64], f: &mut [f64], f_x: &mut [f64]) {
+        for (i, f) in f.iter_mut().enumerate() {
+            *f = tape.root(slots, i);
+        }
+        f_x.fill(0.0);
+        for (e, &(row, column)) in self.pattern.iter().enumerate() {
+            f_x[row * self.states + column] = tape.root(slots, self.states + e);
+        }
+    }
+
+    /// h.
+    pub fn measure(&self, ws: &mut Workspace, at: Point, h: &mut [f64]) {
+        self.measure
+            .run(&mut ws.measure, &mut ws.traces, self.env(), at);
+        for (i, h) in h.iter_mut().enumerate() {
+            *h = self.measure.root(&ws.measure, i);
+        }
+    }
+
+    /// h and ∂h/∂x (row by row).
+    pub fn linearise_measurement(
+        &self,
+        ws: &mut Workspace,
+        at: Point,
+        h: &mut [f64],
+        h_x: &mut [f64],
+    ) {
+        let tape = &self.measure_jacobian;
+        tape.run(&mut ws.measure_jacobian, &mut ws.traces, self.env(), at);
+        for (i, h) in h.iter_mut().enumerate() {
+            *h = tape.root(&ws.measure_jacobian, i);
+        }
+        h_x.fill(0.0);
+        for (e, &(row, column)) in self.measure_pattern.iter().enumerate() {
+            let root = tape.root(&ws.measure_jacobian, self.measurements + e);
+            h_x[row * self.states + column] = root;
+        }
+    }
+
+    /// The rows of f that an output of a network enters, and ∂f/∂output there, at a state with
+    /// zero inputs and parameters: how large the output must be to matter.
+    pub fn rows_driven(&self, network: usize, k: usize, state: &[f64]) -> Vec<(usize, f64)> {
+        let (input, theta) = (vec![0.0; self.inputs], vec![0.0; self.parameters]);
+        let mut ws = self.workspace();
+        let at = Point {
+            time: 0.0,
+            state,
+            input: &input,
+            theta: &theta,
+        };
+        self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
+        let mut driven = Vec::new();
+        for (&row, paths) in self.unknown_rows.iter().zip(&self.paths) {
+            for path in paths {
+                if let Through::Output { call, k: output } = path.through
+                    && (self.calls[call].0, output) == (network, k)
+                {
+                    driven.push((row, self.full.root(&ws.full, path.root)));
+                }
+            }
+        }
+        driven
+    }
+
+    /// Shows each call's arguments at a point: `visit(network, values)`.
+    pub fn visit_arguments(
+        &self,
+        ws: &mut Workspace,
+        at: Point,
+        mut visit: impl FnMut(usize, &[f64]),
+    ) {
+        self.arguments
+            .run(&mut ws.arguments, &mut ws.traces, self.env(), at);
+        let mut values = Vec::new();
+        let mut root = 0;
+        for &(network, _) in &self.calls {
+            let n = self.networks[network].arguments;
+            values.clear();
+            values.extend((root..root + n).map(|r| self.arguments.root(&ws.arguments, r)));
+            root += n;
+            visit(network, &values);
+        }
+    }
+}
+
+/// The derivatives of `rows` by each state that are not identically zero, and their places.
+fn entries(graph: &mut Graph, rows: &[Id], states: usize) -> (Vec<Id>, Vec<(usize, usize)>) {
+    let (mut ids, mut places) = (Vec::new(), Vec::new());
+    for (i, &row) in rows.iter().enumerate() {
+        for j in 0..states {
+            let leaf = graph.leaf(Node::State(j));
+            let d = graph.derivative(row, leaf);
+            if graph.value(d) != Some(0.0) {
+                ids.push(d);
+                places.push((i, j));
+            }
+        }
+    }
+    (ids, places)
+}

@@ -1,0 +1,114 @@
+//! Standard deviations of states and outputs that count the uncertainty of θ.
+//!
+//! To first order a trajectory is x̂(θ̂) + (dx̂/dθ) δθ with δθ ~ N(0, C). Instead of dx̂/dθ, which is
+//! as long as the record times θ, some draws of δθ go through the linear passes of the filter or
+//! the smoother; their mean square is what θ adds to the variance. The error of a standard
+//! deviation is then 1/√(2·[`DRAWS`]), 9 %. Where a record has no measurements the passes simulate,
+//! and the same code gives the bands of a free run.
+
+use rayon::prelude::*;
+
+use super::smoother::{Smoothed, Smoother};
+use crate::model::small::{apply, dot};
+
+/// Draws of δθ.
+pub const DRAWS: usize = 64;
+/// Draws that go through one linearisation: their trajectories are kept meanwhile.
+const GROUP: usize = 16;
+
+/// What an estimate of a state may look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The samples up to its own.
+    Filter,
+    /// All samples.
+    Smoother,
+}
+
+/// Standard deviations, one row per sample.
+#[derive(Debug, Clone)]
+pub struct Bands {
+    pub states: Vec<f64>,
+    pub outputs: Vec<f64>,
+}
+
+impl Bands {
+    /// Where nothing is known any more.
+    pub(crate) fn endless(samples: usize, states: usize, outputs: usize) -> Self {
+        Self {
+            states: vec![f64::INFINITY; samples * states],
+            outputs: vec![f64::INFINITY; samples * outputs],
+        }
+    }
+}
+
+impl Smoother<'_> {
+    /// Standard deviations around a trajectory that fits, with what the draws of δθ add.
+    pub fn bands(&self, states: &[f64], draws: &[Vec<f64>], mode: Mode) -> Bands {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let pass = self.forward(states);
+        let rows = |i: usize| &pass.sight()[i * c * n..(i + 1) * c * n];
+        let mut own = vec![0.0; states.len()];
+        let mut seen = vec![0.0; self.record.len() * c];
+        let mut product = vec![0.0; n];
+        let mut take = |i: usize, covariance: &[f64]| {
+            for j in 0..n {
+                own[i * n + j] = covariance[j * n + j].max(0.0);
+            }
+            for (h, seen) in rows(i).chunks_exact(n).zip(&mut seen[i * c..]) {
+                apply(covariance, h, &mut product);
+                *seen = dot(h, &product).max(0.0);
+            }
+        };
+        match mode {
+            Mode::Smoother => self.covariances(&pass, take),
+            Mode::Filter => (0..self.record.len()).for_each(|i| take(i, pass.covariance(i, n))),
+        }
+        let still = match mode {
+            Mode::Smoother => self.backward(&pass, &pass.means),
+            Mode::Filter => pass.means.mean.clone(),
+        };
+        for group in draws.chunks(GROUP) {
+            let driven = self.driven(states, group);
+            let moved: Vec<Vec<f64>> = (0..group.len())
+                .into_par_iter()
+                .map(|k| {
+                    let of_draw = driven.iter().skip(k).step_by(group.len());
+                    let means = self.carried(&pass, of_draw.copied());
+                    match mode {
+                        Mode::Smoother => self.backward(&pass, &means),
+                        Mode::Filter => means.mean,
+                    }
+                })
+                .collect();
+            for mut moved in moved {
+                moved.iter_mut().zip(&still).for_each(|(a, b)| *a -= b);
+                for (own, by) in own.iter_mut().zip(&moved) {
+                    *own += by * by / draws.len() as f64;
+                }
+                for (i, by) in moved.chunks_exact(n).enumerate() {
+                    for (h, seen) in rows(i).chunks_exact(n).zip(&mut seen[i * c..]) {
+                        *seen += dot(h, by).powi(2) / draws.len() as f64;
+                    }
+                }
+            }
+        }
+        let root = |variances: Vec<f64>| variances.into_iter().map(f64::sqrt).collect();
+        Bands {
+            states: root(own),
+            outputs: root(seen),
+        }
+    }
+}
+
+impl Smoothed {
+    /// The same states with standard deviations that count the uncertainty of θ.
+    pub(crate) fn with_bands(self, smoother: &Smoother, draws: &[Vec<f64>]) -> Self {
+        let bands = smoother.bands(&self.states, draws, Mode::Smoother);
+        Self {
+            deviations: bands.states,
+            ..self
+        }
+    }
+}

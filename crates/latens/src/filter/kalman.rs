@@ -1,0 +1,147 @@
+//! The state filter: predict through F_x, correct channel by channel.
+//!
+//! ```text
+//! P⁻ = F_x P F_xᵀ + Q_x
+//! s = H P⁻ Hᵀ + r,  K = P⁻Hᵀ/s
+//! x ← x + K ν,      P ← (I − K H) P⁻ (I − K H)ᵀ + K r Kᵀ     (Joseph form)
+//! ```
+//!
+//! With a diagonal R_y the channels of a sample can be taken one after another, each a division
+//! instead of a matrix inverse; the result is the same and a missing channel is simply left out.
+
+use crate::model::small::sandwich;
+
+/// Mean and covariance of the states.
+#[derive(Debug, Clone)]
+pub struct StateFilter {
+    pub mean: Vec<f64>,
+    /// P, row by row; symmetric by construction.
+    pub covariance: Vec<f64>,
+    /// K of the last correction.
+    pub gain: Vec<f64>,
+    scratch: Vec<f64>,
+    /// States that the last channel sees.
+    seen: Vec<usize>,
+}
+
+impl StateFilter {
+    /// Starts from a mean and variances.
+    pub fn new(mean: &[f64], variances: &[f64]) -> Self {
+        let n = mean.len();
+        let mut covariance = vec![0.0; n * n];
+        for (i, v) in variances.iter().enumerate() {
+            covariance[i * n + i] = *v;
+        }
+        Self {
+            mean: mean.to_vec(),
+            covariance,
+            gain: vec![0.0; n],
+            scratch: vec![0.0; n * n],
+            seen: Vec::with_capacity(n),
+        }
+    }
+
+    /// P ← F P Fᵀ + Q over a way of so many sample times; the mean is the caller's to move.
+    pub fn predict(&mut self, f_x: &[f64], process: &[f64], samples: f64) {
+        let n = self.mean.len();
+        sandwich(f_x, &mut self.covariance, &mut self.scratch, n);
+        for (i, q) in process.iter().enumerate() {
+            self.covariance[i * n + i] += q * samples;
+        }
+    }
+
+    /// Corrects with one channel of row H, innovation ν = y − (predicted value) and variance r.
+    /// Returns s, the innovation's variance; ν²/s is the channel's share of the NIS.
+    pub fn correct(&mut self, h: &[f64], innovation: f64, r: f64) -> f64 {
+        let n = self.mean.len();
+        let (p, gain, seen) = (&mut self.covariance, &mut self.gain, &mut self.seen);
+        seen.clear();
+        seen.extend((0..n).filter(|&j| h[j] != 0.0));
+        for (k, row) in gain.iter_mut().zip(p.chunks_exact(n)) {
+            *k = seen.iter().map(|&j| row[j] * h[j]).sum();
+        }
+        let s = seen.iter().map(|&j| gain[j] * h[j]).sum::<f64>() + r;
+        for (x, k) in self.mean.iter_mut().zip(gain.iter_mut()) {
+            *k /= s;
+            *x += *k * innovation;
+        }
+        // Written out, the Joseph form collapses to P − KHP, which loses definiteness where r is
+        // tiny; the product itself does not: it is a sum of squares whatever the rounding. A row
+        // of I − KH has entries on the diagonal and at the states that the channel sees.
+        let others = |i: usize| seen.iter().copied().filter(move |&j| j != i);
+        for (i, row) in self.scratch.chunks_exact_mut(n).enumerate() {
+            let own = 1.0 - gain[i] * h[i];
+            for (x, p) in row.iter_mut().zip(&p[i * n..]) {
+                *x = own * p;
+            }
+            for j in others(i) {
+                let factor = gain[i] * h[j];
+                for (x, p) in row.iter_mut().zip(&p[j * n..]) {
+                    *x -= factor * p;
+                }
+            }
+        }
+        for (i, row) in self.scratch.chunks_exact(n).enumerate() {
+            for j in 0..=i {
+                let own = 1.0 - gain[j] * h[j];
+                let rest: f64 = others(j).map(|m| gain[j] * h[m] * row[m]).sum();
+                let value = own * row[j] - rest + r * (gain[i] * gain[j]);
+                p[i * n + j] = value;
+                p[j * n + i] = value;
+            }
+        }
+        s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With θ known the recursion is the Kalman filter: channel by channel equals the textbook
+    /// update with the matrix inverse, in information form (P⁻¹ + HᵀR⁻¹H).
+    #[test]
+    fn channel_by_channel_equals_the_information_form() {
+        use crate::model::small::{apply, dot, identity, solve};
+        let f = [1.0, 0.1, 0.0, -0.2, 0.9, 0.3, 0.1, 0.0, 1.1];
+        let h = [1.0, 0.0, 0.5, 0.0, 2.0, -1.0];
+        let (q, r) = ([0.01, 0.02, 0.3], [0.5, 0.1]);
+        let mut filter = StateFilter::new(&[1.0, -1.0, 0.5], &[1.0, 2.0, 3.0]);
+        for step in 0..20 {
+            filter.predict(&f, &q, 1.0);
+            let mut mean = vec![0.0; 3];
+            apply(&f, &filter.mean, &mut mean);
+            filter.mean.copy_from_slice(&mean);
+            let y = [f64::from(step).sin(), 0.3];
+            // oracle
+            let (mut p, mut information) = (filter.covariance.clone(), identity(3));
+            solve(&mut p, &mut information, 3).unwrap();
+            let mut right = vec![0.0; 3];
+            apply(&information, &mean, &mut right);
+            for c in 0..2 {
+                for i in 0..3 {
+                    right[i] += h[c * 3 + i] * y[c] / r[c];
+                    for j in 0..3 {
+                        information[i * 3 + j] += h[c * 3 + i] * h[c * 3 + j] / r[c];
+                    }
+                }
+            }
+            let (mut a, mut covariance) = (information.clone(), identity(3));
+            solve(&mut a, &mut covariance, 3).unwrap();
+            solve(&mut information, &mut right, 3).unwrap();
+            // ours
+            for c in 0..2 {
+                let row = &h[c * 3..(c + 1) * 3];
+                let innovation = y[c] - dot(row, &filter.mean);
+                filter.correct(row, innovation, r[c]);
+            }
+            for i in 0..3 {
+                assert!((filter.mean[i] - right[i]).abs() < 1e-12);
+                for j in 0..3 {
+                    assert!((filter.covariance[i * 3 + j] - covariance[i * 3 + j]).abs() < 1e-12);
+                    assert_eq!(filter.covariance[i * 3 + j], filter.covariance[j * 3 + i]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The states of a record with θ fixed: filters forward, smoothers back, and what they leave open.
+
+pub mod bands;
+pub mod exact;
+pub mod extended;
+mod gramian;
+pub mod joint;
+pub mod kalman;
+pub mod pass;
+mod sensitivity;
+pub mod smoother;
+
+pub use bands::{Bands, Mode};
+pub use exact::exact_trajectory;
+pub use extended::ExtendedFilter;
+pub use kalman::StateFilter;
+pub use smoother::{Smoothed, Smoother};

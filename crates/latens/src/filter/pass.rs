@@ -1,0 +1,499 @@
+//! One Gauss–Newton pass over a record: the filter on the increments, forward; the backward
+//! pass of Bryson and Frazier; and, where asked for, the elimination of the states
+//! ([`super::sensitivity`]).
+//!
+//! At a given trajectory the samples' linearisations have nothing to do with each other: they
+//! are shared out among the threads, a block of samples at a time. Only the filter goes from
+//! sample to sample; it works on one block while the next is linearised. Nothing depends on the
+//! number of threads, not even the rounding.
+
+use rayon::prelude::*;
+
+use super::kalman::StateFilter;
+use super::sensitivity::Sensitivity;
+use super::smoother::Smoother;
+use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
+use crate::numerics::linalg::normal::NormalEquations;
+use crate::numerics::step::Linearised;
+
+/// Samples of a block. F_θ is kept for two of them, so it should not be long; a long one wakes
+/// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
+const BLOCK: usize = 256;
+/// Samples that a thread linearises in one go.
+const PIECE: usize = 32;
+
+/// What the forward pass leaves for the backward one.
+pub struct Forward {
+    pub means: Means,
+    covariance: Vec<f64>,
+    pub(crate) f_x: Vec<f64>,
+    /// Of each sample's channels: row H, gain K, variance s of the innovation (0 where missing).
+    pub(crate) h: Vec<f64>,
+    gain: Vec<f64>,
+    pub(crate) variance: Vec<f64>,
+}
+
+/// What of a forward pass depends on θ to first order: means m and innovations ν.
+pub struct Means {
+    pub(crate) mean: Vec<f64>,
+    pub(crate) innovation: Vec<f64>,
+}
+
+impl Means {
+    pub(crate) fn zero(samples: usize, n: usize, c: usize) -> Self {
+        Self {
+            mean: vec![0.0; samples * n],
+            innovation: vec![0.0; samples * c],
+        }
+    }
+}
+
+impl Forward {
+    /// ½ Σ ν²/s: the least value of the linearised objective, for its own means or shifted ones.
+    pub fn half_square(&self, means: &Means) -> f64 {
+        let terms = means.innovation.iter().zip(&self.variance);
+        let terms = terms.filter(|(_, s)| **s > 0.0);
+        terms.map(|(v, s)| 0.5 * v * v / s).sum()
+    }
+
+    /// Number of measurements.
+    pub fn count(&self) -> usize {
+        self.variance.iter().filter(|s| **s > 0.0).count()
+    }
+
+    /// Σ ln s.
+    pub fn log_variance(&self) -> f64 {
+        let terms = self.variance.iter().filter(|s| **s > 0.0);
+        terms.map(|s| s.ln()).sum()
+    }
+
+    /// Mean of ν²/s: near 1 where the innovations are as large as the filter says; NaN without any.
+    pub fn consistency(&self) -> f64 {
+        2.0 * self.half_square(&self.means) / self.count() as f64
+    }
+
+    /// Log likelihood, but for a constant, where all variances may be larger by a common factor
+    /// κ ≥ 1, at the best of them: −½ (Σ ln s + N ln κ + Σ ν²/(κ s)).
+    pub fn widened_likelihood(&self) -> f64 {
+        let (count, consistency) = (self.count() as f64, self.consistency());
+        let factor = consistency.max(1.0);
+        -0.5 * (self.log_variance() + count * (factor.ln() + consistency / factor))
+    }
+
+    /// The filter's covariance at a sample.
+    pub(crate) fn covariance(&self, i: usize, n: usize) -> &[f64] {
+        &self.covariance[i * n * n..(i + 1) * n * n]
+    }
+
+    /// H of all channels at the samples, row by row.
+    pub(crate) fn sight(&self) -> &[f64] {
+        &self.h
+    }
+
+    /// F_x of the step to a sample.
+    pub(crate) fn step(&self, i: usize, n: usize) -> &[f64] {
+        &self.f_x[i * n * n..(i + 1) * n * n]
+    }
+
+    /// H, K and s of a channel of a sample; s is 0 where it was not measured.
+    pub(crate) fn correction(&self, at: usize, n: usize) -> (&[f64], &[f64], f64) {
+        let row = at * n..(at + 1) * n;
+        (&self.h[row.clone()], &self.gain[row], self.variance[at])
+    }
+
+    /// H, K, ν and s of a channel of a sample.
+    #[cfg(test)]
+    pub(crate) fn channel(&self, at: usize, n: usize) -> (&[f64], &[f64], f64, f64) {
+        let row = at * n..(at + 1) * n;
+        let (h, gain) = (&self.h[row.clone()], &self.gain[row]);
+        (h, gain, self.means.innovation[at], self.variance[at])
+    }
+
+    fn new(samples: usize, n: usize, c: usize) -> Self {
+        Self {
+            means: Means::zero(samples, n, c),
+            covariance: vec![0.0; samples * n * n],
+            f_x: vec![0.0; samples * n * n],
+            h: vec![0.0; samples * c * n],
+            gain: vec![0.0; samples * c * n],
+            variance: vec![0.0; samples * c],
+        }
+    }
+
+    fn blocks(&mut self, n: usize, c: usize) -> Vec<Block<'_>> {
+        let mut mean = self.means.mean.chunks_mut(BLOCK * n);
+        let mut innovation = self.means.innovation.chunks_mut(BLOCK * c);
+        let mut covariance = self.covariance.chunks_mut(BLOCK * n * n);
+        let mut f_x = self.f_x.chunks_mut(BLOCK * n * n);
+        let mut h = self.h.chunks_mut(BLOCK * c * n);
+        let mut gain = self.gain.chunks_mut(BLOCK * c * n);
+        let mut variance = self.variance.chunks_mut(BLOCK * c);
+        let block = |first| {
+            Some(Block {
+                first,
+                mean: mean.next()?,
+                innovation: innovation.next()?,
+                covariance: covariance.next()?,
+                f_x: f_x.next()?,
+                h: h.next()?,
+                gain: gain.next()?,
+                variance: variance.next()?,
+            })
+        };
+        (0..).step_by(BLOCK).map_while(block).collect()
+    }
+}
+
+/// The samples from `first` on of a forward pass. Between linearisation and filter, the means
+/// hold the defects and the innovations the residuals.
+struct Block<'a> {
+    first: usize,
+    mean: &'a mut [f64],
+    innovation: &'a mut [f64],
+    covariance: &'a mut [f64],
+    f_x: &'a mut [f64],
+    h: &'a mut [f64],
+    gain: &'a mut [f64],
+    variance: &'a mut [f64],
+}
+
+impl Smoother<'_> {
+    /// The filter on the increments at a trajectory.
+    #[doc(hidden)]
+    pub fn forward(&self, states: &[f64]) -> Forward {
+        self.sweep(states, None)
+    }
+
+    /// The same, with the normal equations of θ that are left when the states are eliminated; of
+    /// A, every `thinning`-th measurement of each channel only, times as much, counted from
+    /// `phase`: records too short for one each then take turns.
+    #[doc(hidden)]
+    pub fn eliminate(
+        &self,
+        states: &[f64],
+        thinning: usize,
+        phase: usize,
+    ) -> (NormalEquations, Forward) {
+        let mut equations = NormalEquations::new(self.theta.len(), thinning);
+        let pass = self.sweep(states, Some((&mut equations, phase)));
+        equations.flush();
+        (equations, pass)
+    }
+
+    fn sweep(&self, states: &[f64], equations: Option<(&mut NormalEquations, usize)>) -> Forward {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let mut pass = Forward::new(self.record.len(), n, c);
+        let from_mean = self.noise.start_mean.iter().zip(states);
+        let from_mean: Vec<f64> = from_mean.map(|(m, x)| m - x).collect();
+        let mut filter = StateFilter::new(&from_mean, &self.noise.start);
+        let with_theta = equations.is_some();
+        let phase = equations.as_ref().map_or(0, |(_, phase)| *phase);
+        let mut counts = vec![phase; c];
+        let mut equations = equations.map(|(equations, _)| equations);
+        let mut sensitivity = equations
+            .as_ref()
+            .map(|_| Sensitivity::new(n, self.theta.len()));
+        let room = || -> Vec<Linearised> {
+            let mut step = self.stepper.linearised();
+            if !with_theta {
+                step.f_theta = Vec::new();
+            }
+            vec![step; BLOCK.min(self.record.len())]
+        };
+        let (mut steps, mut next_steps) = (room(), room());
+        let mut blocks = pass.blocks(n, c);
+        let mut rest = blocks.as_mut_slice();
+        if let Some(first) = rest.first_mut() {
+            self.linearise_block(states, with_theta, first, &mut steps);
+        }
+        while let Some((block, later)) = rest.split_first_mut() {
+            rayon::join(
+                || {
+                    let with = sensitivity.as_mut().zip(equations.as_deref());
+                    self.filter(&mut filter, block, with, &mut counts);
+                },
+                || {
+                    if let Some(next) = later.first_mut() {
+                        self.linearise_block(states, with_theta, next, &mut next_steps);
+                    }
+                },
+            );
+            if let (Some(sensitivity), Some(equations)) = (&mut sensitivity, &mut equations) {
+                let count = block.mean.len() / n;
+                sensitivity.propagate(&steps[..count], self.stepper.rows(), equations);
+            }
+            std::mem::swap(&mut steps, &mut next_steps);
+            rest = later;
+        }
+        pass
+    }
+
+    /// f_o and h with their derivatives at the samples of a block.
+    fn linearise_block(
+        &self,
+        states: &[f64],
+        with_theta: bool,
+        block: &mut Block,
+        steps: &mut [Linearised],
+    ) {
+        let (system, record) = (self.stepper.system(), self.record);
+        let (n, c) = (system.states(), system.measurements());
+        let room = || (self.stepper.scratch(), vec![0.0; c]);
+        (block.mean.par_chunks_mut(PIECE * n))
+            .zip(block.innovation.par_chunks_mut(PIECE * c))
+            .zip(block.f_x.par_chunks_mut(PIECE * n * n))
+            .zip(block.h.par_chunks_mut(PIECE * c * n))
+            .zip(steps.par_chunks_mut(PIECE))
+            .enumerate()
+            .for_each_init(room, |(scratch, h), (piece, parts)| {
+                let ((((defects, residuals), f_x), h_x), steps) = parts;
+                let first = block.first + piece * PIECE;
+                let samples = (defects.chunks_exact_mut(n))
+                    .zip(residuals.chunks_exact_mut(c))
+                    .zip(f_x.chunks_exact_mut(n * n))
+                    .zip(h_x.chunks_exact_mut(c * n))
+                    .zip(steps);
+                for (i, ((((defect, residual), f_x), h_x), step)) in (first..).zip(samples) {
+                    let state = &states[i * n..(i + 1) * n];
+                    if i > 0 {
+                        let before = &states[(i - 1) * n..i * n];
+                        self.linearise(scratch, i - 1, before, with_theta, step);
+                        f_x.copy_from_slice(&step.f_x);
+                        for (d, (f, x)) in defect.iter_mut().zip(step.next.iter().zip(state)) {
+                            *d = f - x;
+                        }
+                    }
+                    let at = self.point(i, state);
+                    system.linearise_measurement(&mut scratch.system, at, h, h_x);
+                    for (r, (y, h)) in residual.iter_mut().zip(record.output(i).iter().zip(&*h)) {
+                        *r = y - h;
+                    }
+                }
+            });
+    }
+
+    /// The filter over a block, from where it was left; with a sensitivity, also what that needs.
+    /// `counts` are the measurements so far of each channel.
+    fn filter(
+        &self,
+        filter: &mut StateFilter,
+        block: &mut Block,
+        mut with: Option<(&mut Sensitivity, &NormalEquations)>,
+        counts: &mut [usize],
+    ) {
+        let (n, c) = (filter.mean.len(), self.noise.measurement.len());
+        let mut moved = vec![0.0; n];
+        for s in 0..block.mean.len() / n {
+            let i = block.first + s;
+            let f_x = &block.f_x[s * n * n..(s + 1) * n * n];
+            if i > 0 {
+                apply(f_x, &filter.mean, &mut moved);
+                let defect = &block.mean[s * n..(s + 1) * n];
+                for (m, (x, d)) in filter.mean.iter_mut().zip(moved.iter().zip(defect)) {
+                    *m = x + d;
+                }
+                let span = self.stepper.span(self.record.gap(i - 1));
+                filter.predict(f_x, &self.noise.process, span.samples);
+            }
+            if let Some((sensitivity, _)) = &mut with {
+                sensitivity.advance(f_x);
+            }
+            let measured = self.record.output(i).iter().enumerate();
+            for (k, _) in measured.filter(|(_, y)| !y.is_nan()) {
+                let at = s * c + k;
+                let row = &block.h[at * n..(at + 1) * n];
+                let innovation = block.innovation[at] - dot(row, &filter.mean);
+                let variance = filter.correct(row, innovation, self.noise.measurement[k]);
+                if let Some((sensitivity, equations)) = &mut with {
+                    let keep = equations.keeps(counts[k]);
+                    sensitivity.correct(row, &filter.gain, innovation, variance, keep);
+                }
+                counts[k] += 1;
+                block.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);
+                block.innovation[at] = innovation;
+                block.variance[at] = variance;
+            }
+            block.mean[s * n..(s + 1) * n].copy_from_slice(&filter.mean);
+            block.covariance[s * n * n..(s + 1) * n * n].copy_from_slice(&filter.covariance);
+        }
+    }
+
+    /// The means of a forward pass where θ has changed by `increment`: the defects grow by F_θ δθ,
+    /// gains and covariances stay.
+    #[doc(hidden)]
+    pub fn shift(&self, states: &[f64], increment: &[f64], pass: &Forward) -> Means {
+        let driven = self.driven(states, &[increment]);
+        self.carried(pass, driven.iter().copied())
+    }
+
+    /// F_θ δθ of each sample, of its unknown rows, of each increment.
+    pub(crate) fn driven<T: AsRef<[f64]> + Sync>(
+        &self,
+        states: &[f64],
+        increments: &[T],
+    ) -> Vec<f64> {
+        let n = self.stepper.system().states();
+        let (rows, samples) = (self.stepper.rows().len(), self.record.len());
+        let mut driven = vec![0.0; samples * rows * increments.len()];
+        let room = || (self.stepper.scratch(), self.stepper.linearised());
+        let each = rows * increments.len();
+        let pieces = driven.par_chunks_mut((PIECE * each).max(1));
+        pieces
+            .enumerate()
+            .for_each_init(room, |(scratch, step), (piece, driven)| {
+                let samples = driven.chunks_exact_mut(each);
+                for (i, driven) in (piece * PIECE..).zip(samples).filter(|(i, _)| *i > 0) {
+                    let before = &states[(i - 1) * n..i * n];
+                    self.linearise(scratch, i - 1, before, true, step);
+                    let rows = step.f_theta.chunks_exact(self.theta.len());
+                    for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
+                        for (d, increment) in driven.iter_mut().zip(increments) {
+                            *d = dot_long(row, increment.as_ref());
+                        }
+                    }
+                }
+            });
+        driven
+    }
+
+    /// The means of a forward pass whose defects grow in the unknown rows.
+    pub(crate) fn carried(&self, pass: &Forward, mut driven: impl Iterator<Item = f64>) -> Means {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let mut means = Means {
+            mean: pass.means.mean.clone(),
+            innovation: pass.means.innovation.clone(),
+        };
+        let (mut change, mut moved) = (vec![0.0; n], vec![0.0; n]);
+        for i in 0..self.record.len() {
+            apply(&pass.f_x[i * n * n..(i + 1) * n * n], &change, &mut moved);
+            for (&row, d) in self.stepper.rows().iter().zip(&mut driven) {
+                moved[row] += d;
+            }
+            change.copy_from_slice(&moved);
+            for at in (i * c..(i + 1) * c).filter(|&at| pass.variance[at] > 0.0) {
+                let seen = dot(&pass.h[at * n..(at + 1) * n], &change);
+                means.innovation[at] -= seen;
+                for (x, k) in change.iter_mut().zip(&pass.gain[at * n..(at + 1) * n]) {
+                    *x -= k * seen;
+                }
+            }
+            for (m, x) in means.mean[i * n..(i + 1) * n].iter_mut().zip(&change) {
+                *m += x;
+            }
+        }
+        means
+    }
+
+    /// The increments δX.
+    #[doc(hidden)]
+    pub fn backward(&self, forward: &Forward, means: &Means) -> Vec<f64> {
+        let (n, c) = (
+            self.stepper.system().states(),
+            self.stepper.system().measurements(),
+        );
+        let mut increments = vec![0.0; means.mean.len()];
+        let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
+        for i in (0..self.record.len()).rev() {
+            apply(
+                &forward.covariance[i * n * n..(i + 1) * n * n],
+                &costate,
+                &mut moved,
+            );
+            for j in 0..n {
+                increments[i * n + j] = means.mean[i * n + j] - moved[j];
+            }
+            for at in (i * c..(i + 1) * c)
+                .rev()
+                .filter(|&at| forward.variance[at] > 0.0)
+            {
+                let (h, gain) = (
+                    &forward.h[at * n..(at + 1) * n],
+                    &forward.gain[at * n..(at + 1) * n],
+                );
+                let factor = dot(gain, &costate) + means.innovation[at] / forward.variance[at];
+                for (p, h) in costate.iter_mut().zip(h) {
+                    *p -= factor * h;
+                }
+            }
+            apply_transposed(
+                &forward.f_x[i * n * n..(i + 1) * n * n],
+                &costate,
+                &mut moved,
+            );
+            costate.copy_from_slice(&moved);
+        }
+        increments
+    }
+
+    /// Standard deviations of the smoothed states.
+    pub(crate) fn deviations(&self, forward: &Forward) -> Vec<f64> {
+        let n = self.stepper.system().states();
+        let mut deviations = vec![0.0; forward.means.mean.len()];
+        self.covariances(forward, |i, p| {
+            for j in 0..n {
+                deviations[i * n + j] = p[j * n + j].max(0.0).sqrt();
+            }
+        });
+        deviations
+    }
+
+    /// H P Hᵀ of the smoothed states, of each channel of each sample; 0 where missing.
+    pub(crate) fn seen_variances(&self, forward: &Forward) -> Vec<f64> {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let (mut seen, mut moved) = (vec![0.0; forward.variance.len()], vec![0.0; n]);
+        self.covariances(forward, |i, p| {
+            for at in (i * c..(i + 1) * c).filter(|&at| forward.variance[at] > 0.0) {
+                let h = &forward.h[at * n..(at + 1) * n];
+                apply(p, h, &mut moved);
+                seen[at] = dot(h, &moved).max(0.0);
+            }
+        });
+        seen
+    }
+
+    /// The covariance P − P Λ P of each smoothed state, from the last sample on.
+    pub(crate) fn covariances(&self, forward: &Forward, mut each: impl FnMut(usize, &[f64])) {
+        let (n, c) = (
+            self.stepper.system().states(),
+            self.stepper.system().measurements(),
+        );
+        let mut lambda = vec![0.0; n * n];
+        let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
+        let mut shrink = vec![0.0; n * n];
+        for i in (0..self.record.len()).rev() {
+            let p = forward.covariance(i, n);
+            multiply(p, &lambda, &mut scratch, n, n);
+            multiply(&scratch, p, &mut product, n, n);
+            for (product, p) in product.iter_mut().zip(p) {
+                *product = p - *product;
+            }
+            each(i, &product);
+            for at in (i * c..(i + 1) * c)
+                .rev()
+                .filter(|&at| forward.variance[at] > 0.0)
+            {
+                let (h, gain) = (
+                    &forward.h[at * n..(at + 1) * n],
+                    &forward.gain[at * n..(at + 1) * n],
+                );
+                // Λ ← (I − KH)ᵀ Λ (I − KH) + HᵀH/s, with the transpose of I − KH built directly
+                for a in 0..n {
+                    for b in 0..n {
+                        shrink[a * n + b] = f64::from(a == b) - h[a] * gain[b];
+                    }
+                }
+                sandwich(&shrink, &mut lambda, &mut scratch, n);
+                for a in 0..n {
+                    for b in 0..n {
+                        lambda[a * n + b] += h[a] * h[b] / forward.variance[at];
+                    }
+                }
+            }
+            let f_t = transpose(&forward.f_x[i * n * n..(i + 1) * n * n], n, n);
+            sandwich(&f_t, &mut lambda, &mut scratch, n);
+        }
+    }
+}

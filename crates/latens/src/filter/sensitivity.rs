@@ -1,0 +1,304 @@
+//! The sensitivity of the filter's increments to θ, and the rows it leaves in the normal equations.
+//!
+//! ```text
+//! W⁻ = F_x W + F_θ       G = s^(−½) H W⁻       r = s^(−½) ν       W = (I − K H) W⁻
+//! ```
+//!
+//! With them the states are eliminated exactly: the Gauss–Newton system of states and θ together
+//! reduces to (Σ GᵀG) δθ = Σ Gᵀr. The filter's matrices do not depend on W, so its channels are
+//! first multiplied out, in matrices of the size of the state,
+//!
+//! ```text
+//! M = Π (I − K H)        Φ = F_x M        T = s^(−½) H Π (I − K H) over the channels before
+//! W⁻ ← Φ W⁻ + F_θ        G = T W⁻         Gᵀr = W⁻ᵀ Tᵀr ,
+//! ```
+//!
+//! and then W⁻ (d_x × d_θ) is carried through a block of samples a panel of columns at a time. A
+//! column knows nothing of the others: panels of them are shared out among the threads.
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use crate::model::small::{multiply, set_identity};
+use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
+use crate::numerics::step::Linearised;
+
+/// A panel's piece of a row.
+type Piece = [f64; WIDTH];
+const ZERO: Piece = [0.0; WIDTH];
+
+/// ∂(increment)/∂θ along a forward pass.
+pub(crate) struct Sensitivity {
+    arch: Arch,
+    states: usize,
+    /// W⁻: for each panel its piece of each row, and as much room for the next.
+    w: Vec<Piece>,
+    /// M of the sample before.
+    shrink: Vec<f64>,
+    block: Coefficients,
+}
+
+/// What the filter found at the samples of a block.
+#[derive(Default)]
+struct Coefficients {
+    /// Φ.
+    transition: Vec<f64>,
+    /// Tᵀr.
+    descent: Vec<f64>,
+    /// T of the channels that stand in A.
+    rows: Vec<f64>,
+    /// For each sample, the end of its rows.
+    ends: Vec<usize>,
+}
+
+impl Sensitivity {
+    /// W = 0: at the start the states do not depend on θ.
+    pub fn new(states: usize, parameters: usize) -> Self {
+        Self {
+            arch: Arch::new(),
+            states,
+            w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * states],
+            shrink: vec![0.0; states * states],
+            block: Coefficients::default(),
+        }
+    }
+
+    /// A step of the filter.
+    pub fn advance(&mut self, f_x: &[f64]) {
+        let (n, block) = (self.states, &mut self.block);
+        let at = block.transition.len();
+        block.transition.resize(at + n * n, 0.0);
+        multiply(f_x, &self.shrink, &mut block.transition[at..], n, n);
+        set_identity(&mut self.shrink, n);
+        block.descent.resize(block.descent.len() + n, 0.0);
+        block.ends.push(block.rows.len());
+    }
+
+    /// A channel of the sample, which stands in A where `keep`.
+    pub fn correct(&mut self, h: &[f64], gain: &[f64], innovation: f64, s: f64, keep: bool) {
+        let (n, block) = (self.states, &mut self.block);
+        let root = s.sqrt();
+        let from = block.descent.len() - n;
+        let start = block.rows.len();
+        for j in 0..n {
+            let seen: f64 = (0..n).map(|i| h[i] * self.shrink[i * n + j]).sum();
+            block.descent[from + j] += seen * innovation / s;
+            block.rows.push(seen);
+        }
+        for (row, k) in self.shrink.chunks_exact_mut(n).zip(gain) {
+            for (m, seen) in row.iter_mut().zip(&block.rows[start..]) {
+                *m -= k * seen;
+            }
+        }
+        if keep {
+            block.rows[start..].iter_mut().for_each(|t| *t /= root);
+            if let Some(end) = block.ends.last_mut() {
+                *end = block.rows.len();
+            }
+        } else {
+            block.rows.truncate(start);
+        }
+    }
+
+    /// Carries W through the samples since the last call, and their rows into the equations.
+    pub fn propagate(
+        &mut self,
+        steps: &[Linearised],
+        theta_rows: &[usize],
+        equations: &mut NormalEquations,
+    ) {
+        let (n, arch, block) = (self.states, self.arch, &self.block);
+        let parameters = equations.b.len();
+        let panels = equations.panels().zip(self.w.par_chunks_mut(2 * n));
+        panels.enumerate().for_each(|(panel, ((b, rows), w))| {
+            arch.dispatch(Panel {
+                parameters,
+                first: panel * WIDTH,
+                block,
+                steps,
+                theta_rows,
+                w,
+                b,
+                rows,
+            });
+        });
+        equations.settle();
+        let block = &mut self.block;
+        block.transition.clear();
+        block.descent.clear();
+        block.rows.clear();
+        block.ends.clear();
+    }
+}
+
+/// The part of the work on the columns of one panel.
+struct Panel<'a> {
+    parameters: usize,
+    first: usize,
+    block: &'a Coefficients,
+    steps: &'a [Linearised],
+    theta_rows: &'a [usize],
+    w: &'a mut [Piece],
+    b: &'a mut [f64],
+    rows: &'a mut Vec<f64>,
+}
+
+impl WithSimd for Panel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { block, b, rows, .. } = self;
+        let n = self.w.len() / 2;
+        let (mut w, mut next) = self.w.split_at_mut(n);
+        let start = rows.len();
+        rows.resize(start + block.rows.len() / n * WIDTH, 0.0);
+        let mut out = rows[start..].as_chunks_mut().0.iter_mut();
+        let mut sum = ZERO;
+        sum[..b.len()].copy_from_slice(b);
+        let mut done = 0;
+        let samples = (block.transition.chunks_exact(n * n))
+            .zip(block.descent.chunks_exact(n))
+            .zip(&block.ends)
+            .zip(self.steps);
+        for (((transition, descent), &end), step) in samples {
+            let mut f_theta = step.f_theta.chunks_exact(self.parameters);
+            let mut theta_rows = self.theta_rows.iter().peekable();
+            for (i, factors) in transition.chunks_exact(n).enumerate() {
+                if theta_rows.next_if_eq(&&i).is_none() {
+                    combine(simd, factors, w, &ZERO, &mut next[i]);
+                    continue;
+                }
+                let f = f_theta.next().expect("a row of F_θ for each of the rows");
+                let f = &f[self.first..];
+                match f.first_chunk() {
+                    Some(f) => combine(simd, factors, w, f, &mut next[i]),
+                    None => {
+                        let mut padded = ZERO;
+                        padded[..f.len()].copy_from_slice(f);
+                        combine(simd, factors, w, &padded, &mut next[i]);
+                    }
+                }
+            }
+            std::mem::swap(&mut w, &mut next);
+            let before = sum;
+            combine(simd, descent, w, &before, &mut sum);
+            for factors in block.rows[done..end].chunks_exact(n) {
+                let out = out.next().expect("room for each of the block's rows");
+                combine(simd, factors, w, &ZERO, out);
+            }
+            done = end;
+        }
+        b.copy_from_slice(&sum[..b.len()]);
+        if self.steps.len() % 2 == 1 {
+            next.copy_from_slice(w);
+        }
+    }
+}
+
+/// out = start + Σ factor_j · row_j.
+#[inline(always)]
+fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out: &mut Piece) {
+    let start = S::as_simd_f64s(start).0;
+    for (v, out) in S::as_mut_simd_f64s(out).0.iter_mut().enumerate() {
+        let mut sum = start[v];
+        for (&factor, row) in factors.iter().zip(rows) {
+            let row = S::as_simd_f64s(row).0[v];
+            sum = simd.mul_add_e_f64s(simd.splat_f64s(factor), row, sum);
+        }
+        *out = sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filter::Smoother;
+    use crate::model::Model;
+    use crate::model::small::{dot, multiply};
+    use crate::numerics::objective::Noise;
+    use crate::numerics::step::Stepper;
+    use crate::simulate::{Simulation, simulate};
+    use crate::solve::initial_theta;
+    use crate::systems;
+
+    /// Blocks, panels and multiplied-out channels give what the recursion gives as it is written,
+    /// W whole and channel by channel: across blocks, with missing samples, thinned.
+    #[test]
+    fn panels_equal_the_plain_recursion() {
+        let text = systems::find("hodgkin-huxley").unwrap();
+        let model = Model::from_text("hodgkin-huxley", text).unwrap();
+        let simulation = Simulation {
+            steps: Some(700),
+            ..Simulation::default()
+        };
+        let mut record = simulate(&model, &simulation).unwrap();
+        let states = record.truth.clone().unwrap();
+        record
+            .outputs
+            .iter_mut()
+            .step_by(5)
+            .for_each(|y| *y = f64::NAN);
+        // a slow channel: its few rows are thinned among themselves
+        let slow = record.outputs.iter_mut().skip(1).step_by(3).enumerate();
+        slow.filter(|(i, _)| i % 6 != 0)
+            .for_each(|(_, y)| *y = f64::NAN);
+        let stepper = Stepper::over(&model, &model.system, record.step(), [&record]);
+        let theta = initial_theta(&model, 1);
+        let noise = Noise {
+            process: vec![1e-4, 1e-8, 1e-8, 1e-6],
+            measurement: vec![1e-4, 1e-8, 1e-8],
+            start_mean: states[..4].to_vec(),
+            start: vec![1.0; 4],
+        };
+        let smoother = Smoother {
+            stepper: &stepper,
+            record: &record,
+            theta: &theta,
+            noise: &noise,
+        };
+        let thinning = 3;
+        let phase = 1;
+        let (equations, pass) = smoother.eliminate(&states, thinning, phase);
+        let mut counts = [phase; 3];
+
+        let (n, c, p) = (4, 3, theta.len());
+        let (mut w, mut next) = (vec![0.0; n * p], vec![0.0; n * p]);
+        let (mut b, mut diagonal) = (vec![0.0; p], vec![0.0; p]);
+        let (mut scratch, mut step) = (stepper.scratch(), stepper.linearised());
+        for i in 0..record.len() {
+            if i > 0 {
+                let before = &states[(i - 1) * n..i * n];
+                let at = record.point(i - 1, before, &theta);
+                let span = stepper.span(record.gap(i - 1));
+                stepper.linearise(&mut scratch, at, span, true, &mut step);
+                multiply(&step.f_x, &w, &mut next, n, p);
+                for (t, f) in next[3 * p..].iter_mut().zip(&step.f_theta) {
+                    *t += f;
+                }
+                std::mem::swap(&mut w, &mut next);
+            }
+            for k in (0..c).filter(|k| !record.output(i)[*k].is_nan()) {
+                let (h, gain, innovation, s) = pass.channel(i * c + k, n);
+                for j in 0..p {
+                    let column: Vec<f64> = (0..n).map(|r| w[r * p + j]).collect();
+                    let seen = dot(h, &column);
+                    b[j] += seen * innovation / s;
+                    if counts[k] % thinning == thinning / 2 {
+                        diagonal[j] += thinning as f64 * seen * seen / s;
+                    }
+                    for r in 0..n {
+                        w[r * p + j] -= gain[r] * seen;
+                    }
+                }
+                counts[k] += 1;
+            }
+        }
+        let size = |v: &[f64]| v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let (b_size, size) = (size(&b), size(&diagonal));
+        assert!(b_size > 0.0 && size > 0.0);
+        for j in 0..p {
+            assert!((equations.b[j] - b[j]).abs() < 1e-10 * b_size);
+            assert!((equations.diagonal()[j] - diagonal[j]).abs() < 1e-10 * size);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The trajectory that minimises the objective for a fixed θ: Gauss–Newton over all states.
+//!
+//! At the current trajectory X, with defects d_i = f_o(x_{i−1}) − x_i and residuals
+//! e_i = y_i − h(x_i), the increments obey δx_i = F_x δx_{i−1} + d_i + w, e_i = H δx_i + v.
+//! A Kalman filter on the increments and the backward pass of Bryson and Frazier solve this
+//! linear problem exactly, without an inverse of P⁻, so that Q_x may be nearly singular:
+//!
+//! ```text
+//! π_N = 0;  δx_i = m_i − P_i π_i
+//! back through a channel: π ← (I − K H)ᵀ π − Hᵀν/s;  back through a step: π ← F_xᵀ π
+//! ```
+//!
+//! The covariance of a smoothed state is P − P Λ P, with Λ carried along with π.
+//! The step is shortened until the true objective decreases.
+
+use super::extended::ExtendedFilter;
+use crate::model::Point;
+use crate::numerics::objective::{Cost, Noise, trajectory_cost};
+use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
+use crate::record::Record;
+
+/// Smoothed states of one record.
+#[derive(Debug, Clone)]
+pub struct Smoothed {
+    /// One state per sample, row by row.
+    pub states: Vec<f64>,
+    /// Standard deviations, likewise.
+    pub deviations: Vec<f64>,
+    pub cost: Cost,
+}
+
+/// Smooths one record with θ fixed.
+pub struct Smoother<'a> {
+    pub stepper: &'a Stepper<'a>,
+    pub record: &'a Record,
+    pub theta: &'a [f64],
+    pub noise: &'a Noise,
+}
+
+impl Smoother<'_> {
+    /// A first trajectory: the extended Kalman filter's, or, where that leaves the finite numbers,
+    /// the measured values with `start_mean` elsewhere.
+    pub fn filtered(&self) -> Vec<f64> {
+        self.kalman().unwrap_or_else(|_| self.measured())
+    }
+
+    /// The extended Kalman filter's estimates; `Err` with the sample and the state that is not
+    /// finite any more.
+    pub fn kalman(&self) -> Result<Vec<f64>, (usize, usize)> {
+        let (record, noise) = (self.record, self.noise);
+        let mut filter = ExtendedFilter::new(self.stepper, &noise.start_mean, &noise.start);
+        let mut states = Vec::with_capacity(record.len() * noise.start.len());
+        for i in 0..record.len() {
+            if i > 0 {
+                let (at, gap) = (self.point(i - 1, &[]), record.gap(i - 1));
+                filter.advance(self.stepper, at, gap, &noise.process, false);
+            }
+            filter.measure(self.stepper, self.point(i, &[]));
+            for (k, (y, r)) in record.output(i).iter().zip(&noise.measurement).enumerate() {
+                filter.correct(k, *y, *r);
+            }
+            if let Some(state) = filter.states.mean.iter().position(|x| !x.is_finite()) {
+                return Err((i, state));
+            }
+            states.extend_from_slice(&filter.states.mean);
+        }
+        Ok(states)
+    }
+
+    /// The measured values, held where missing, with `start_mean` for what no channel shows.
+    fn measured(&self) -> Vec<f64> {
+        let n = self.stepper.system().states();
+        let mut current = self.noise.start_mean.clone();
+        let mut states = Vec::with_capacity(self.record.len() * n);
+        for i in 0..self.record.len() {
+            for (y, direct) in self
+                .record
+                .output(i)
+                .iter()
+                .zip(self.stepper.system().direct())
+            {
+                if let (Some(state), false) = (direct, y.is_nan()) {
+                    current[*state] = *y;
+                }
+            }
+            states.extend_from_slice(&current);
+        }
+        states
+    }
+
+    /// Minimises the objective from a trajectory and adds the standard deviations.
+    ///
+    /// Never fails: the best trajectory found is returned, with its cost, which is not finite
+    /// only if the start's was not.
+    pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
+        let (states, cost) = self.minimise(start, iterations);
+        let deviations = self.deviations(&self.forward(&states));
+        Smoothed {
+            states,
+            deviations,
+            cost,
+        }
+    }
+
+    /// The same without the deviations.
+    pub fn minimise(&self, start: Vec<f64>, iterations: usize) -> (Vec<f64>, Cost) {
+        let cost = self.cost(&start);
+        self.improve((start, cost), iterations)
+    }
+
+    /// The same from a trajectory whose cost is known.
+    pub(crate) fn improve(
+        &self,
+        (mut states, mut cost): (Vec<f64>, Cost),
+        iterations: usize,
+    ) -> (Vec<f64>, Cost) {
+        const TOLERANCE: f64 = 1e-6;
+        for _ in 0..iterations {
+            let pass = self.forward(&states);
+            let increments = self.backward(&pass, &pass.means);
+            let Some((next, next_cost)) = self.search(&states, &increments, &cost) else {
+                break;
+            };
+            let decrease = cost.total() - next_cost.total();
+            states = next;
+            cost = next_cost;
+            if decrease < TOLERANCE * cost.total() {
+                break;
+            }
+        }
+        (states, cost)
+    }
+
+    /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).
+    pub fn log_likelihood(&self, states: &[f64]) -> f64 {
+        let pass = self.forward(states);
+        -0.5 * pass.log_variance() - pass.half_square(&pass.means)
+    }
+
+    /// The first of the step lengths 1 … 0.01 that lowers the true objective; the
+    /// short ones get past a kink of the equations, such as an `if` of the model file.
+    fn search(&self, states: &[f64], increments: &[f64], cost: &Cost) -> Option<(Vec<f64>, Cost)> {
+        [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
+            .into_iter()
+            .find_map(|length| {
+                let next: Vec<f64> = states
+                    .iter()
+                    .zip(increments)
+                    .map(|(x, d)| x + length * d)
+                    .collect();
+                let next_cost = self.cost(&next);
+                let better = next_cost.total() < cost.total()
+                    || (next_cost.total().is_finite() && !cost.total().is_finite());
+                better.then_some((next, next_cost))
+            })
+    }
+
+    #[doc(hidden)]
+    pub fn cost(&self, states: &[f64]) -> Cost {
+        trajectory_cost(self.stepper, self.record, self.theta, states, self.noise)
+    }
+
+    pub(crate) fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
+        self.record.point(i, state, self.theta)
+    }
+
+    pub(crate) fn linearise(
+        &self,
+        scratch: &mut Scratch,
+        i: usize,
+        state: &[f64],
+        with_theta: bool,
+        out: &mut Linearised,
+    ) -> Span {
+        let at = self.record.point(i, state, self.theta);
+        let span = self.stepper.span(self.record.gap(i));
+        self.stepper.linearise(scratch, at, span, with_theta, out);
+        span
+    }
+}

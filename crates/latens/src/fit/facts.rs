@@ -1,0 +1,439 @@
+//! `fit.json`: all that is known about a fit besides its weights.
+//!
+//! A score is compared with a column of the record and carries that column's name: a channel's
+//! name for what was measured, `truth_<state>` for a state whose truth is known. `null` stands
+//! for a free run that diverged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::stream::{Options, Progress};
+use super::{Fit, Prediction, Predictor, Track, Warning};
+use crate::look::{DETERMINED, Region, SignalScales};
+use crate::model::settings::Settings;
+use crate::model::{Model, Unknown};
+use crate::numerics::linalg::PackedCovariance;
+use crate::numerics::objective::{Cost, Noise};
+use crate::numerics::score;
+use crate::numerics::score::named::{Scores, channel_scores, finite, state_scores};
+use crate::numerics::step::Stepper;
+use crate::record::{Source, sha256};
+use crate::solve::batch::evidence::Evidence;
+use crate::solve::checkpoint::Checkpoint;
+use crate::solve::{Attempt, Learned, PassReport, Problem};
+
+/// Version of the folder's layout.
+const FORMAT: u32 = 1;
+
+/// The folder of a member of an ensemble, inside of the fit's.
+pub fn member_folder(place: usize) -> String {
+    format!("ensemble/{}", place + 1)
+}
+
+/// What a record serves for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It is learned from.
+    Train,
+    /// It is never learned from, but chooses between stages and between starts.
+    Validate,
+    /// It plays no part.
+    Test,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Validate => "validate",
+            Self::Test => "test",
+        })
+    }
+}
+
+/// Where a snapshot of a stream stands: `stream` in `fit.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StreamFacts {
+    /// How the stream was run.
+    pub options: Options,
+    /// How far it came.
+    pub progress: Progress,
+}
+
+/// The content of `fit.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Facts {
+    /// Version of the folder's layout.
+    pub format: u32,
+    /// Version of Latens that wrote it.
+    pub version: String,
+    /// What repeats the fit: a command line, or a call.
+    pub command: String,
+    /// The model's name.
+    pub model: String,
+    /// The model as the user named it: a file or an embedded system.
+    pub model_file: String,
+    /// Of the model file.
+    pub model_sha256: String,
+    /// Its name.
+    pub solver: String,
+    /// Of the start that was kept.
+    pub seed: u64,
+    /// All starts.
+    #[serde(default)]
+    pub attempts: Vec<Attempt>,
+    /// What the data say about the model as a whole, where the solver computes it.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    /// Every setting; with them and the records, a fit repeats bit for bit.
+    pub settings: Settings,
+    /// The step of the fit.
+    pub sample_time: f64,
+    /// How long it took.
+    pub seconds: f64,
+    /// On so many threads.
+    pub threads: usize,
+    /// What to know before it is used.
+    pub warnings: Vec<Warning>,
+    /// Each record and how well the fit predicts it.
+    pub records: Vec<RecordFacts>,
+    /// The unknown constants as they were learned.
+    pub unknowns: Vec<Constant>,
+    /// What each network met in training.
+    #[serde(default)]
+    pub regions: Vec<Region>,
+    /// Q_x, R_y and P_x0 as they were at the end.
+    pub noise: Noise,
+    /// Variances under `noise` are this much larger, because misfits are correlated over samples;
+    /// 1 for white noise.
+    #[serde(default = "one", alias = "repetition")]
+    pub variance_inflation: f64,
+    /// Sizes of states and channels.
+    #[serde(alias = "nominal")]
+    pub scales: SignalScales,
+    /// Each pass of the solver.
+    #[serde(alias = "epochs")]
+    pub passes: Vec<PassFacts>,
+    /// Whether it was stopped before its time.
+    #[serde(default)]
+    pub stopped: bool,
+    /// What it can be resumed from.
+    #[serde(default)]
+    pub checkpoint: Option<Checkpoint>,
+    /// The members of an ensemble; the scores of `records` are then those of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ensemble: Vec<MemberFacts>,
+    /// Where a snapshot of a stream stands; absent in any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamFacts>,
+}
+
+/// One member of an ensemble: its run inside the folder, and its scores by record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MemberFacts {
+    /// Its seed.
+    pub seed: u64,
+    /// Its folder inside of the fit's.
+    pub run: String,
+    /// nRMSE of the free run over each record, as in [`RecordFacts`].
+    pub nrmse: Vec<Scores>,
+    pub mean_nrmse: Vec<Option<f64>>,
+}
+
+/// One record and how well the fit predicts it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordFacts {
+    pub file: String,
+    pub sha256: String,
+    /// What it served for.
+    pub role: Role,
+    pub samples: usize,
+    /// Samples that the scores are taken over.
+    pub scored: usize,
+    /// Root mean square error of the free run, each channel in its own unit.
+    pub rmse: Scores,
+    /// The same divided by the range of the column, and for every state whose truth is known.
+    pub nrmse: Scores,
+    /// Likewise for predictions over one sample; empty for a test.
+    pub nrmse_one_step: Scores,
+    /// Likewise for the smoothed states, where the truth is known; empty for a test.
+    pub nrmse_smoothed: Scores,
+    /// Mean nRMSE of the free run over the states whose truth is known; over the hidden ones.
+    pub mean_nrmse: Option<f64>,
+    pub mean_nrmse_hidden: Option<f64>,
+    /// Of each hidden state, the part of the record on which it is poorly determined: its
+    /// standard deviation is above [`DETERMINED`] of its scale.
+    #[serde(default)]
+    pub poorly_determined: BTreeMap<String, f64>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// An unknown constant as it was learned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Constant {
+    pub name: String,
+    pub unit: String,
+    pub value: f64,
+    /// Standard deviation.
+    pub std: f64,
+}
+
+impl Constant {
+    /// A constant at its entry of θ and the variance of that.
+    pub fn new(unknown: &Unknown, theta: f64, variance: f64) -> Self {
+        Self {
+            name: unknown.name.clone(),
+            unit: unknown.unit.clone(),
+            value: unknown.value(theta),
+            std: unknown.slope(theta).abs() * variance.max(0.0).sqrt(),
+        }
+    }
+}
+
+/// One pass; `free_run` is NaN (`null` in the file) where it was not scored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PassFacts {
+    /// Which one, from 1.
+    #[serde(alias = "epoch")]
+    pub pass: usize,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub physics: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub data: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub drift: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub start: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub prior: f64,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub consistency: f64,
+    /// ln p(y), where the solver computes it.
+    #[serde(default)]
+    pub evidence: Option<f64>,
+    #[serde(deserialize_with = "null_is_nan")]
+    pub free_run: f64,
+    /// λ of the last Newton step, where the solver takes such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
+}
+
+fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+impl From<&PassReport> for PassFacts {
+    fn from(report: &PassReport) -> Self {
+        let Cost {
+            physics,
+            data,
+            drift,
+            start,
+            prior,
+        } = report.cost;
+        Self {
+            pass: report.pass,
+            physics,
+            data,
+            drift,
+            start,
+            prior,
+            consistency: report.consistency,
+            evidence: report.evidence,
+            free_run: report.free_run,
+            damping: report.damping,
+        }
+    }
+}
+
+impl From<&PassFacts> for PassReport {
+    fn from(facts: &PassFacts) -> Self {
+        Self {
+            pass: facts.pass,
+            cost: Cost {
+                physics: facts.physics,
+                data: facts.data,
+                drift: facts.drift,
+                start: facts.start,
+                prior: facts.prior,
+            },
+            consistency: facts.consistency,
+            evidence: facts.evidence,
+            free_run: facts.free_run,
+            damping: facts.damping,
+        }
+    }
+}
+
+impl Facts {
+    /// Of what was learned from a problem; of its records, and of who asked, nothing yet.
+    pub(super) fn learned(
+        problem: &Problem,
+        learned: &Learned,
+        seed: u64,
+        regions: Vec<Region>,
+    ) -> Self {
+        let (model, settings) = (problem.model, problem.settings);
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: String::new(),
+            model: model.name.clone(),
+            model_file: String::new(),
+            model_sha256: sha256(model.text.as_bytes()),
+            solver: settings.solver.clone(),
+            seed,
+            attempts: vec![],
+            evidence: learned.evidence.clone(),
+            settings: settings.clone(),
+            sample_time: problem.stepper.dt(),
+            seconds: 0.0,
+            threads: 1,
+            warnings: vec![],
+            records: vec![],
+            unknowns: constants(model, &learned.theta, &learned.covariance),
+            regions,
+            noise: learned.noise.clone(),
+            variance_inflation: learned.variance_inflation,
+            scales: problem.scales.clone(),
+            passes: learned.reports.iter().map(PassFacts::from).collect(),
+            stopped: learned.stopped,
+            checkpoint: Some(learned.checkpoint.clone()),
+            ensemble: vec![],
+            stream: None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let damaged = |e| format!("this file is damaged: {e}; restore it or repeat the fit");
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(damaged)?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => {
+                return Err(format!(
+                    "this file has format {format}, this Latens reads format {FORMAT}; use the version that wrote it"
+                ));
+            }
+            None => {
+                return Err("this file has no `format`: it was not written by latens fit".into());
+            }
+        }
+        serde_json::from_slice(bytes).map_err(damaged)
+    }
+}
+
+/// Values and standard deviations of the unknown constants.
+pub(crate) fn constants(
+    model: &Model,
+    theta: &[f64],
+    covariance: &PackedCovariance,
+) -> Vec<Constant> {
+    let each = model.unknowns.iter().zip(theta).enumerate();
+    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i)))
+        .collect()
+}
+
+/// What a fit says of a record of its own.
+pub(super) fn of_track(
+    fit: &Fit,
+    stepper: &Stepper,
+    source: &Source,
+    role: Role,
+    track: &Track,
+) -> RecordFacts {
+    let (model, record) = (&fit.model, &source.record);
+    let outputs = |states: &[f64]| score::outputs(stepper, record, &fit.theta, states);
+    let scored = |states: &[f64]| {
+        let mut scores = channel_scores(model, record, &outputs(states), score::nrmse);
+        scores.extend(state_scores(model, record, states, score::nrmse));
+        scores
+    };
+    let nrmse = scored(&track.free_run);
+    let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
+    RecordFacts {
+        file: source.file.clone(),
+        sha256: source.sha256.clone(),
+        role,
+        samples: record.len(),
+        scored: record.len(),
+        rmse: channel_scores(model, record, &outputs(&track.free_run), score::rmse),
+        nrmse,
+        nrmse_one_step: scored(&track.one_step),
+        nrmse_smoothed: state_scores(model, record, &track.smoothed, score::nrmse),
+        mean_nrmse,
+        mean_nrmse_hidden,
+        poorly_determined: poorly_determined(model, &fit.facts.scales.scale, &track.deviations),
+    }
+}
+
+/// Of each hidden state, the part of its deviations that are above [`DETERMINED`] of its scale.
+fn poorly_determined(model: &Model, scale: &[f64], deviations: &[f64]) -> BTreeMap<String, f64> {
+    let n = model.states.len();
+    let part = |i: usize| {
+        let own = deviations.iter().skip(i).step_by(n);
+        let count = own.clone().count() as f64;
+        // a deviation that is no number is not a small one
+        let small = own.filter(|std| **std <= DETERMINED * scale[i]);
+        1.0 - small.count() as f64 / count
+    };
+    let hidden = model.hidden().into_iter();
+    hidden
+        .map(|i| (model.states[i].name.clone(), part(i)))
+        .collect()
+}
+
+impl RecordFacts {
+    /// Of a record that played no part in the fit: how well a prediction of it did, over the samples
+    /// that it predicts.
+    pub fn tested(predictor: &Predictor, source: &Source, prediction: &Prediction) -> Self {
+        let (model, record) = (predictor.model, &source.record);
+        let rest = record.slice(prediction.from..record.len());
+        let mut nrmse = channel_scores(model, &rest, &prediction.outputs, score::nrmse);
+        nrmse.extend(state_scores(model, &rest, &prediction.states, score::nrmse));
+        let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
+        Self {
+            file: source.file.clone(),
+            sha256: source.sha256.clone(),
+            role: Role::Test,
+            samples: record.len(),
+            scored: rest.len(),
+            rmse: channel_scores(model, &rest, &prediction.outputs, score::rmse),
+            nrmse,
+            nrmse_one_step: Scores::new(),
+            nrmse_smoothed: Scores::new(),
+            mean_nrmse,
+            mean_nrmse_hidden,
+            poorly_determined: poorly_determined(model, predictor.scale, &prediction.deviations),
+        }
+    }
+}
+
+/// Mean nRMSE over the states whose truth is known, and over the hidden ones; none where a state
+/// diverged.
+fn means(model: &Model, nrmse: &Scores) -> (Option<f64>, Option<f64>) {
+    let mean = |states: &[usize]| {
+        let names = states
+            .iter()
+            .map(|&i| format!("truth_{}", model.states[i].name));
+        let known: Vec<f64> = names
+            .filter_map(|name| nrmse.get(&name))
+            .map(|error| error.unwrap_or(f64::INFINITY))
+            .collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        finite(mean)
+    };
+    let all: Vec<usize> = (0..model.states.len()).collect();
+    (mean(&all), mean(&model.hidden()))
+}

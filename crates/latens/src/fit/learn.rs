@@ -1,0 +1,365 @@
+//! From records to a fit.
+//!
+//! (1) A smoothing pass with what is unknown as a random walk finds the hidden trajectory from the
+//! known physics alone, and with it the scales of everything. (2) The networks get scaled arguments
+//! and a random start. (3) The solver learns. (4) The states are smoothed with what was learned,
+//! and the free run is scored.
+
+use super::ensemble::{self, Band};
+use super::facts::{self, Facts, MemberFacts, RecordFacts, Role};
+use super::{Fit, Track};
+use crate::Error;
+use crate::filter::{Smoothed, Smoother, exact_trajectory};
+use crate::look::prior::{Walking, starting_at};
+use crate::look::{self, Check, PriorSmoothing, SignalScales, region};
+use crate::model::Model;
+use crate::model::settings::Settings;
+use crate::numerics::score;
+use crate::numerics::step::Stepper;
+use crate::record::{Record, Source};
+use crate::solve::checkpoint::{Checkpoint, Next, Resumed};
+use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry, starts};
+
+/// Records by what they serve for.
+#[derive(Debug, Clone, Copy)]
+pub struct Data<'a> {
+    /// Learned from.
+    pub train: &'a [Source],
+    /// Never learned from: they choose between the stages of batch, and between starts.
+    pub validate: &'a [Source],
+}
+
+/// Learns θ from records; the facts know nothing yet of the command, and of tests.
+///
+/// # Errors
+/// Settings or records that do not fit the model, divergence, or a stop before anything was learned.
+pub fn learn(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    go(model, data, settings, &[], observer)
+}
+
+/// Goes on with a fit that was stopped, or does more passes.
+///
+/// The records must be those of the fit; see [`belongs_to`].
+///
+/// # Errors
+/// [`Error::Setting`] where there is nothing to go on with; those of [`learn`].
+pub fn resume(
+    fit: &Fit,
+    data: Data,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let fail = |message: String| Err(Error::Setting(message));
+    let before = &fit.facts.settings;
+    if settings.solver != before.solver {
+        let (own, asked) = (&before.solver, &settings.solver);
+        return fail(format!(
+            "this fit was learned by {own}, not by {asked}: resume it with that"
+        ));
+    }
+    let solver = solve::find(&settings.solver)?;
+    if !solver.resumes() {
+        let name = solver.name();
+        return fail(format!(
+            "{name} cannot go on with a fit: fit again, with more ⟦passes⟧"
+        ));
+    }
+    let resumed = kept_starts(fit)?;
+    let passes = |r: &Resumed| match r.checkpoint {
+        Checkpoint::Stage(s) if s.next == Next::Refinement => true,
+        at => at.passes() >= settings.passes,
+    };
+    let more = settings.ensemble > before.ensemble;
+    if !fit.facts.stopped && !more && resumed.iter().all(passes) {
+        return fail("this fit is finished: there is nothing to go on with, unless with more ⟦passes⟧, where it used up all of them, or a larger ⟦ensemble⟧".into());
+    }
+    go(&fit.model, data, settings, &resumed, observer)
+}
+
+/// The starts that a fit kept.
+fn kept_starts(fit: &Fit) -> Result<Vec<Resumed<'_>>, Error> {
+    let fits = if fit.members.is_empty() {
+        std::slice::from_ref(fit)
+    } else {
+        &fit.members
+    };
+    let why = |fit: &Fit| match fit.facts.stream {
+        Some(_) => {
+            "this is the snapshot of a stream, which `latens stream` goes on with: resume the fit that the stream came from"
+        }
+        None => "this fit was written by a Latens that could not resume",
+    };
+    fits.iter()
+        .map(|fit| {
+            let checkpoint = fit.facts.checkpoint.as_ref();
+            let checkpoint = checkpoint.ok_or_else(|| Error::Setting(why(fit).into()))?;
+            let reports = fit.facts.passes.iter().take(checkpoint.passes());
+            Ok(Resumed {
+                seed: fit.facts.seed,
+                theta: &fit.theta,
+                covariance: &fit.covariance,
+                checkpoint,
+                reports: reports.map(PassReport::from).collect(),
+            })
+        })
+        .collect()
+}
+
+/// Whether a fit was made of this model and these records, in this order.
+///
+/// # Errors
+/// [`Error::Setting`] with what differs.
+pub fn belongs_to(fit: &Fit, model: &Model, data: Data) -> Result<(), Error> {
+    let fail = |message: String| Err(Error::Setting(message));
+    if crate::record::sha256(model.text.as_bytes()) != fit.facts.model_sha256 {
+        return fail(format!(
+            "the fit was made of another model than this ({}): resume with its own model.toml, or fit again",
+            fit.facts.model_file
+        ));
+    }
+    // tests played no part
+    let before = fit.facts.records.iter().filter(|r| r.role != Role::Test);
+    let before: Vec<&RecordFacts> = before.collect();
+    let train = data.train.iter().map(|s| (s, Role::Train));
+    let validate = data.validate.iter().map(|s| (s, Role::Validate));
+    let now: Vec<(&Source, Role)> = train.chain(validate).collect();
+    if now.len() != before.len() {
+        return fail(format!(
+            "the fit was made of {} record(s), these are {}: resume with the same, or fit again",
+            before.len(),
+            now.len()
+        ));
+    }
+    for ((source, role), before) in now.into_iter().zip(before) {
+        if source.sha256 != before.sha256 {
+            return fail(format!(
+                "{} is not what the fit was made of ({}; the checksums differ): resume with the same records in the same order, or fit again",
+                source.file, before.file
+            ));
+        }
+        if role != before.role || source.record.len() != before.samples {
+            return fail(format!(
+                "{} was used with {} samples to {}, now it is {} samples to {role}: resume with the same, or fit again",
+                source.file,
+                before.samples,
+                before.role,
+                source.record.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Looks at records before anything is learned from them: what they say about each state, and
+/// where they take the networks. A fit does the same first ([`Observer::checked`]).
+///
+/// # Errors
+/// [`Error::Setting`] where the records do not fit the model.
+pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
+    let (model, prior, dt) = looked_at(model, records)?;
+    Ok(look::check::check(&model, records, &prior, dt))
+}
+
+/// The model with its networks scaled to records, the sizes of everything as the known physics shows
+/// them, and the sample time.
+///
+/// # Errors
+/// [`Error::Setting`] where the records do not fit the model.
+pub fn scaled(model: &Model, records: &[Record]) -> Result<(Model, SignalScales, f64), Error> {
+    let (model, prior, dt) = looked_at(model, records)?;
+    Ok((model, prior.scales, dt))
+}
+
+fn looked_at(model: &Model, records: &[Record]) -> Result<(Model, PriorSmoothing, f64), Error> {
+    let dt = look::sampling::usable(model, records, &[])?;
+    let mut model = model.clone();
+    let settings = solve::OWN[0].settings();
+    let walking = Walking::Outputs;
+    let prior = look::smooth_with_known_equations(&mut model, records, &settings, walking, dt);
+    Ok((model, prior, dt))
+}
+
+fn records(sources: &[Source]) -> Vec<Record> {
+    sources.iter().map(|s| s.record.clone()).collect()
+}
+
+fn go(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    resumed: &[Resumed],
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    registry::check(settings, model)?;
+    let solver = solve::find(&settings.solver)?;
+    let (train, validate) = (records(data.train), records(data.validate));
+    let dt = look::sampling::usable(model, &train, &validate)?;
+    let mut model = model.clone();
+    let walking = solver.walking();
+    let prior = look::smooth_with_known_equations(&mut model, &train, settings, walking, dt);
+    let model = model;
+    observer.checked(&look::check::check(&model, &train, &prior, dt));
+    let stepper = Stepper::over(&model, &model.system, dt, train.iter().chain(&validate));
+    let noise = look::noise(settings, &model, &prior.scales, dt);
+    let problem = Problem {
+        model: &model,
+        settings,
+        records: &train,
+        validate: &validate,
+        stepper: &stepper,
+        scales: &prior.scales,
+        prior: &prior,
+        noise: &noise,
+    };
+    let kept = starts::run(solver, &problem, resumed, observer)?;
+    let mut fits: Vec<Fit> = kept
+        .learned
+        .into_iter()
+        .map(|(seed, learned)| {
+            let mut fit = fitted(&problem, data, seed, learned);
+            let attempts = kept.attempts.iter().filter(|a| a.seed == seed);
+            fit.facts.attempts = attempts.cloned().collect();
+            fit
+        })
+        .collect();
+    let mut fit = if fits.len() == 1 {
+        fits.remove(0)
+    } else {
+        together(fits, &stepper, data)
+    };
+    fit.facts.attempts = kept.attempts;
+    fit.facts.stopped = kept.stopped;
+    fit.facts.threads = threads(solver);
+    Ok(fit)
+}
+
+/// Threads that a solver works on.
+pub fn threads(solver: &dyn Solver) -> usize {
+    if solver.is_parallel() {
+        rayon::current_num_threads()
+    } else {
+        1
+    }
+}
+
+/// What was learned, with what it says about each record.
+fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
+    let (model, stepper) = (problem.model, problem.stepper);
+    let regions = region::visited(&model.system, problem.records, &learned.smoothed);
+    let open = problem.open_start(&learned.noise);
+    let validated = problem.validate.iter().map(|record| {
+        let smoothed = problem.smoothed_with(&learned.theta, &learned.noise, record);
+        let noise = starting_at(stepper, record, &open.times(learned.variance_inflation));
+        let smoother = Smoother {
+            stepper,
+            record,
+            theta: &learned.theta,
+            noise: &noise,
+        };
+        smoothed.with_bands(&smoother, &learned.draws)
+    });
+    let validated: Vec<Smoothed> = validated.collect();
+    let all = problem.records.iter().chain(problem.validate);
+    let smoothed = learned.smoothed.iter().chain(&validated);
+    let tracks: Vec<Track> = all
+        .zip(smoothed)
+        .enumerate()
+        .map(|(place, (record, smoothed))| {
+            let noise = starting_at(stepper, record, &open);
+            let runs = learned.free_runs.as_ref();
+            let run = runs.and_then(|runs| runs.get(place)).cloned();
+            let free_run = run.unwrap_or_else(|| {
+                let exact = exact_trajectory(stepper, record, &learned.theta, &noise, smoothed);
+                let start = &exact[..model.states.len()];
+                score::free_run(stepper, record, &learned.theta, start)
+            });
+            Track {
+                place,
+                one_step: score::one_step(stepper, record, &learned.theta, &smoothed.states),
+                free_run,
+                smoothed: smoothed.states.clone(),
+                deviations: smoothed.deviations.clone(),
+                record: record.clone(),
+            }
+        })
+        .collect();
+    let mut fit = Fit {
+        name: String::new(),
+        facts: Facts::learned(problem, &learned, seed, regions),
+        model: model.clone(),
+        theta: learned.theta,
+        covariance: learned.covariance,
+        draws: learned.draws,
+        tracks: vec![],
+        missing: vec![],
+        members: vec![],
+        stream: None,
+    };
+    fit.facts.records = record_facts(&fit, stepper, data, &tracks);
+    fit.tracks = tracks;
+    fit
+}
+
+/// The facts about each record of a fit.
+fn record_facts(fit: &Fit, stepper: &Stepper, data: Data, tracks: &[Track]) -> Vec<RecordFacts> {
+    let train = data.train.iter().map(|s| (Role::Train, s));
+    let validate = data.validate.iter().map(|s| (Role::Validate, s));
+    let pairs = train.chain(validate).zip(tracks);
+    pairs
+        .map(|((role, source), track)| facts::of_track(fit, stepper, source, role, track))
+        .collect()
+}
+
+/// Several fits as one; the first is the best.
+fn together(mut members: Vec<Fit>, stepper: &Stepper, data: Data) -> Fit {
+    let mut fit = members[0].clone();
+    members.sort_by_key(|m| m.facts.seed);
+    let tracks: Vec<Track> = (0..fit.tracks.len())
+        .map(|place| {
+            let each: Vec<&Track> = members.iter().map(|m| &m.tracks[place]).collect();
+            median_track(&each)
+        })
+        .collect();
+    fit.facts.records = record_facts(&fit, stepper, data, &tracks);
+    fit.tracks = tracks;
+    let facts = members.iter().enumerate().map(|(k, member)| MemberFacts {
+        seed: member.facts.seed,
+        run: crate::fit::facts::member_folder(k),
+        nrmse: member
+            .facts
+            .records
+            .iter()
+            .map(|r| r.nrmse.clone())
+            .collect(),
+        mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
+    });
+    fit.facts.ensemble = facts.collect();
+    fit.members = members;
+    fit
+}
+
+/// What the members of an ensemble say together: the median of each run.
+fn median_track(members: &[&Track]) -> Track {
+    let bands = members.iter().map(|m| Band {
+        values: &m.smoothed,
+        deviations: &m.deviations,
+    });
+    let (smoothed, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
+    let median = |of: fn(&Track) -> &[f64]| {
+        let runs: Vec<&[f64]> = members.iter().map(|m| of(m)).collect();
+        ensemble::median_run(&runs)
+    };
+    Track {
+        place: members[0].place,
+        record: members[0].record.clone(),
+        smoothed,
+        deviations,
+        one_step: median(|m| &m.one_step),
+        free_run: median(|m| &m.free_run),
+    }
+}

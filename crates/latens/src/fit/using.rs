@@ -1,0 +1,382 @@
+//! A fit put to use on one record: predicted, estimated or simulated, with what to think of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::adapt::Prior;
+use super::{
+    Adapted, Constant, Estimated, Fit, NoiseFactor, Prediction, RecordFacts, Role, Start, Warning,
+};
+use crate::filter::Mode;
+use crate::model::suggest;
+use crate::numerics::score;
+use crate::numerics::score::named::{Scores, state_scores};
+use crate::record::{Layout, Record, RecordError, Source, Table};
+use crate::{Divergence, Error};
+
+/// How a record is predicted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictOptions {
+    /// First samples of the record, which show where it starts and are not scored; where nobody says,
+    /// [`Start::samples`].
+    pub warm_up: Option<usize>,
+    /// Unknown constants to estimate again on them.
+    pub adapt: Vec<String>,
+    /// How far these may have changed since the fit, as a part of their value; see [`Prior::new`].
+    pub adapt_prior: f64,
+}
+
+impl Default for PredictOptions {
+    fn default() -> Self {
+        Self {
+            warm_up: None,
+            adapt: vec![],
+            adapt_prior: 0.1,
+        }
+    }
+}
+
+/// A predicted record.
+#[derive(Debug, Clone)]
+pub struct Predicted {
+    /// The free run.
+    pub prediction: Prediction,
+    /// Its scores.
+    pub facts: PredictionFacts,
+    /// Reasons not to trust it.
+    pub warnings: Vec<Warning>,
+}
+
+/// The scores of a predicted record: what `--json` and Python show of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PredictionFacts {
+    /// The record, and the scores over the samples that were predicted.
+    #[serde(flatten)]
+    pub record: RecordFacts,
+    /// Samples that showed where it starts.
+    pub warmup: usize,
+    /// The part on which a network meets arguments unlike any in training.
+    pub outside: f64,
+    /// The constants that were adapted before.
+    pub adapted: Vec<Change>,
+}
+
+/// An adapted constant, before and after.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Change {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// As the fit left it.
+    pub before: f64,
+    /// Its standard deviation then.
+    pub before_std: f64,
+    /// On this record.
+    pub after: f64,
+    /// Its standard deviation now.
+    pub after_std: f64,
+}
+
+/// How the states of a record are estimated.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct EstimateOptions {
+    /// Whether each estimate may look at the whole record, and not at the past alone.
+    pub smooth: bool,
+    /// Factor on the process noise, as the fit left it; where nobody says, what the likelihood asks
+    /// for.
+    pub loosen: Option<f64>,
+}
+
+/// The estimated states of a record.
+#[derive(Debug, Clone)]
+pub struct Estimation {
+    /// The states, with deviations.
+    pub estimated: Estimated,
+    /// What they were allowed to look at.
+    pub mode: Mode,
+    /// Their scores.
+    pub facts: EstimateFacts,
+    /// Reasons not to trust them.
+    pub warnings: Vec<Warning>,
+}
+
+impl Estimation {
+    /// The record and beside it the states.
+    ///
+    /// # Errors
+    /// [`RecordError::DuplicateName`] where a name serves as both input and measurement.
+    pub fn table(&self, fit: &Fit, record: &Record) -> Result<Table, RecordError> {
+        self.estimated.table(&fit.model, record, self.mode)
+    }
+}
+
+/// The scores of estimated states: what `--json` and Python show of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EstimateFacts {
+    /// The file.
+    pub file: String,
+    /// What it served for in the fit.
+    pub role: Role,
+    /// Its length.
+    pub samples: usize,
+    /// Samples that the scores are taken over.
+    pub scored: usize,
+    /// Factor on the process noise.
+    pub loosened: f64,
+    /// Mean of ν²/s, near 1 where innovations are as large as the filter says.
+    pub consistency: Option<f64>,
+    /// Root mean square error of each state whose truth is known.
+    pub rmse: Scores,
+    /// The same over its range.
+    pub nrmse: Scores,
+}
+
+/// A simulated record.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    /// What was driven over; nothing is measured in it.
+    pub record: Record,
+    /// The free run.
+    pub prediction: Prediction,
+    /// What `--json` and Python show of it.
+    pub facts: SimulationFacts,
+    /// Reasons not to trust it.
+    pub warnings: Vec<Warning>,
+}
+
+/// What is known of a simulation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SimulationFacts {
+    /// Its length.
+    pub samples: usize,
+    /// The part on which a network meets arguments unlike any in training.
+    pub outside: f64,
+}
+
+impl Fit {
+    /// Entries of θ of named constants.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where there is none of that name.
+    pub fn constant_places(&self, names: &[String]) -> Result<Vec<usize>, Error> {
+        let unknowns = self.model.unknowns.iter();
+        let known: Vec<&str> = unknowns.map(|u| u.name.as_str()).collect();
+        if known.is_empty() && !names.is_empty() {
+            return Err(Error::Setting(
+                "the model of this fit has no unknown constants to adapt; add some to [unknowns] and fit again".into(),
+            ));
+        }
+        let mut found = names
+            .iter()
+            .map(|name| suggest::find(name.trim(), &known, "unknown constant"))
+            .collect::<Result<Vec<usize>, String>>()
+            .map_err(Error::Setting)?;
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Predicts a record from the state that its first samples show, after some constants were
+    /// estimated again on them.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a record that is none of this model's, or constants that it has not.
+    pub fn predict(&self, source: &Source, options: &PredictOptions) -> Result<Predicted, Error> {
+        let constants = self.constant_places(&options.adapt)?;
+        let (model, record, own) = (&self.model, &source.record, self.predictor());
+        let warm_up = options.warm_up.unwrap_or(Start::samples(record));
+        own.check(record, warm_up)?;
+        let adapted = if constants.is_empty() {
+            None
+        } else {
+            let (theta, covariance) = (&self.theta, &self.covariance);
+            let prior = Prior::new(model, theta, covariance, &constants, options.adapt_prior);
+            Some(own.adapt(record, warm_up, &prior)?)
+        };
+        let start = Start::WarmUp(warm_up);
+        let (predictor, prediction) = match &adapted {
+            None => (own, self.free_run(record, start)),
+            Some(adapted) => {
+                let predictor = adapted.predictor(own);
+                (predictor, predictor.predict(record, start))
+            }
+        };
+        let changes = adapted.as_ref().map(|a| self.changes(&constants, a));
+        Ok(Predicted {
+            facts: PredictionFacts {
+                record: RecordFacts {
+                    role: self.role(&source.sha256),
+                    ..RecordFacts::tested(&predictor, source, &prediction)
+                },
+                warmup: warm_up,
+                outside: prediction.outside,
+                adapted: changes.unwrap_or_default(),
+            },
+            warnings: Warning::of_prediction(&self.facts, model, &source.file, &prediction),
+            prediction,
+        })
+    }
+
+    fn changes(&self, constants: &[usize], adapted: &Adapted) -> Vec<Change> {
+        let n = constants.len();
+        let each = constants.iter().enumerate();
+        each.map(|(k, &i)| {
+            let before = &self.facts.unknowns[i];
+            let variance = adapted.covariance[k * n + k];
+            let after = Constant::new(&self.model.unknowns[i], adapted.theta[i], variance);
+            Change {
+                name: before.name.clone(),
+                unit: before.unit.clone(),
+                before: before.value,
+                before_std: before.std,
+                after: after.value,
+                after_std: after.std,
+            }
+        })
+        .collect()
+    }
+
+    /// What to know before this fit predicts; `adapts` says whether constants are adapted.
+    pub fn warnings_of_use(&self, adapts: bool) -> Vec<Warning> {
+        Warning::of_use(self, adapts)
+    }
+
+    /// Estimates the states of a record with all its measurements.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a record that is none of this model's, [`Error::Diverged`] where the
+    /// filter leaves the finite numbers.
+    pub fn estimate(
+        &self,
+        source: &Source,
+        options: &EstimateOptions,
+    ) -> Result<Estimation, Error> {
+        if options.loosen.is_some_and(|f| !(f > 0.0 && f.is_finite())) {
+            let message = "a factor on the process noise is above zero";
+            return Err(Error::Setting(message.into()));
+        }
+        let (model, record, predictor) = (&self.model, &source.record, self.predictor());
+        predictor.check(record, 0)?;
+        let mode = if options.smooth {
+            Mode::Smoother
+        } else {
+            Mode::Filter
+        };
+        let factor = options
+            .loosen
+            .map_or_else(|| predictor.loosened(record), NoiseFactor);
+        let estimated = predictor.estimate(record, mode, factor)?;
+        let looser = options.loosen.is_none() && factor.0 > 1.0;
+        let looser = looser.then(|| Warning::Loosened {
+            file: source.file.clone(),
+            factor: factor.0,
+        });
+        let surprise = Warning::of_surprise(self, &source.file, estimated.consistency);
+        let scores = |measure| state_scores(model, record, &estimated.states, measure);
+        Ok(Estimation {
+            mode,
+            facts: EstimateFacts {
+                file: source.file.clone(),
+                role: self.role(&source.sha256),
+                samples: record.len(),
+                scored: record.len(),
+                loosened: factor.0,
+                consistency: Some(estimated.consistency).filter(|c| c.is_finite()),
+                rmse: scores(score::rmse),
+                nrmse: scores(score::nrmse),
+            },
+            warnings: looser.into_iter().chain(surprise).collect(),
+            estimated,
+        })
+    }
+
+    /// What a simulation asks of a table: the inputs, and nothing of what was measured.
+    pub fn driving(&self) -> Layout {
+        Layout {
+            measurements: vec![],
+            states: vec![],
+            time_step: Some(self.facts.sample_time),
+            ..Layout::of(&self.model)
+        }
+    }
+
+    /// Where a simulation starts: at the start that the fit found in its first record, with what
+    /// somebody says otherwise of some states.
+    pub fn start(&self, given: &[(usize, f64)]) -> Vec<f64> {
+        let n = self.model.states.len();
+        let found = self.tracks.first().map(|track| &track.free_run[..n]);
+        let states = self.model.states.iter().zip(&self.facts.scales.center);
+        let stated = || {
+            states
+                .map(|(s, center)| s.start.unwrap_or(*center))
+                .collect()
+        };
+        let mut start = found.map_or_else(stated, <[f64]>::to_vec);
+        for (i, value) in given {
+            start[*i] = *value;
+        }
+        start
+    }
+
+    /// Follows the learned equations from a state; `driving` has the inputs, see [`Self::driving`].
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] where the states leave the finite numbers.
+    pub fn simulate(&self, driving: Record, start: &[f64]) -> Result<Simulated, Error> {
+        let (model, n) = (&self.model, self.model.states.len());
+        let d_y = model.measurements.len();
+        let record = Record {
+            outputs: vec![f64::NAN; driving.len() * d_y],
+            d_y,
+            d_x: n,
+            ..driving
+        };
+        self.predictor().check(&record, 0)?;
+        let prediction = self.free_run(&record, Start::At(start));
+        if let Some(at) = prediction.states.iter().position(|x| !x.is_finite()) {
+            return Err(Error::Diverged(Divergence {
+                during: "the simulation".into(),
+                pass: None,
+                step: at / n,
+                time: record.time[at / n],
+                quantity: model.states[at % n].name.clone(),
+                value: prediction.states[at],
+                advice: "the learned equations do not hold so far from what they were learned on; start elsewhere, or take a shorter record".into(),
+            }));
+        }
+        Ok(Simulated {
+            facts: SimulationFacts {
+                samples: record.len(),
+                outside: prediction.outside,
+            },
+            warnings: Warning::of_prediction(&self.facts, model, &record.name, &prediction),
+            record,
+            prediction,
+        })
+    }
+
+    /// So many samples, one sample time apart, for a model that nothing drives.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where something does.
+    pub fn undriven(&self, samples: usize) -> Result<Record, Error> {
+        let names: Vec<&str> = self.model.inputs.iter().map(|u| u.name.as_str()).collect();
+        if !names.is_empty() {
+            return Err(Error::Setting(format!(
+                "the model of this fit is driven by {}; give a file with ⟦input⟧",
+                names.join(", ")
+            )));
+        }
+        let time = (0..samples).map(|k| k as f64 * self.facts.sample_time);
+        Ok(Record {
+            name: "simulation".into(),
+            time: time.collect(),
+            inputs: vec![],
+            outputs: vec![],
+            truth: None,
+            d_u: 0,
+            d_y: 0,
+            d_x: 0,
+        })
+    }
+}

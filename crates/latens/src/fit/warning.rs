@@ -1,0 +1,440 @@
+//! What to know before a result is used, as data; a door words it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, Fit, Prediction, Role};
+use crate::error::{Door, worded};
+use crate::look::check::{Check, Sight, StateCheck};
+use crate::look::{DETERMINED, RESOLUTION, sight};
+use crate::model::Model;
+use crate::record::Record;
+use crate::text;
+
+/// Innovations are as expected while their mean square is within this factor of the filter's.
+const SURPRISE_FACTOR: f64 = 4.0;
+
+/// What to know before a result is used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Warning {
+    /// The records do not tell these states apart.
+    NotToldApart { states: Vec<String> },
+    /// The records do not show a state, or not always.
+    PoorlySeen { state: Box<StateCheck> },
+    /// Some arguments of a network follow from the others.
+    ArgumentsFollow {
+        network: String,
+        arguments: Vec<String>,
+        follow: usize,
+    },
+    /// Some arguments of a network never move.
+    ArgumentsStill {
+        network: String,
+        arguments: Vec<String>,
+    },
+    /// Records whose step is not the one that the model states.
+    Step {
+        files: Vec<String>,
+        step: f64,
+        model: f64,
+    },
+    /// A free run is no better than a constant.
+    FreeRunLost {
+        file: String,
+        role: Role,
+        channels: Vec<String>,
+    },
+    /// No start worked, and the least bad is what there is.
+    NoStartWorked { tried: usize, why: String },
+    /// Members that an ensemble was asked for and does not have.
+    MembersMissing {
+        members: usize,
+        asked: usize,
+        stopped: bool,
+    },
+    /// A test that had a part in the fit.
+    TestPlayedPart { file: String },
+    /// A prediction leaves the finite numbers.
+    LeavesNumbers {
+        file: String,
+        state: String,
+        samples: usize,
+    },
+    /// A network meets arguments unlike any in training.
+    Extrapolates { file: String, part: f64 },
+    /// The first samples do not show where a prediction starts.
+    StartUndetermined {
+        file: String,
+        samples: usize,
+        states: Vec<String>,
+    },
+    /// Bands are wider than what training left unexplained.
+    BandsSpread {
+        file: String,
+        channel: String,
+        unit: String,
+        spread: f64,
+        left: f64,
+    },
+    /// There are no draws of θ.
+    NoDraws { fit: String },
+    /// Of an ensemble, one member is adapted.
+    OneMemberAdapted { fit: String, seed: u64 },
+    /// A record follows the equations less closely than they claim.
+    Loosened { file: String, factor: f64 },
+    /// Measurements surprise the filter by this factor of what it expects.
+    Surprise { file: String, factor: f64 },
+    /// As another version of Latens said it.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl Warning {
+    /// In the words of a door.
+    pub fn at(&self, door: Door) -> String {
+        worded(&self.words(), door)
+    }
+
+    /// For programs: its kind, its numbers, and the words of a door.
+    pub fn to_json(&self, door: Door) -> serde_json::Value {
+        let text = self.at(door);
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(mut object)) => {
+                object.insert("text".into(), text.into());
+                object.into()
+            }
+            _ => serde_json::json!({ "kind": "other", "text": text }),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::NotToldApart { states } => sight::together(states),
+            Self::PoorlySeen { state } => sight::state(state).unwrap_or_default(),
+            Self::ArgumentsFollow {
+                network,
+                arguments,
+                follow,
+            } => sight::follow(network, arguments, *follow),
+            Self::ArgumentsStill { network, arguments } => sight::still(network, arguments),
+            Self::Step { files, step, model } => format!(
+                "the step of {} is {}, the model's {}; the record's is used, which is harmless where the integration method is fine enough for it",
+                list(files),
+                text::number(*step),
+                text::number(*model)
+            ),
+            Self::FreeRunLost {
+                file,
+                role,
+                channels,
+            } => format!(
+                "the free run over {file}{} predicts {} no better than a constant would: do not trust this model, however good its smoothed states look",
+                match role {
+                    Role::Validate => " (validation)",
+                    Role::Test => " (test)",
+                    Role::Train => "",
+                },
+                list(channels)
+            ),
+            Self::NoStartWorked { tried, why } => format!(
+                "{} tried, none worked ({why}): the model or the data may be wrong; check units, signs and columns, or try more ⟦starts⟧",
+                text::count(*tried, "start")
+            ),
+            Self::MembersMissing {
+                members,
+                asked,
+                stopped,
+            } => format!(
+                "the ensemble has {members} of {asked} members: {}",
+                if *stopped {
+                    "it was stopped before the others came to anything"
+                } else {
+                    "the other starts failed"
+                }
+            ),
+            Self::TestPlayedPart { file } => {
+                format!("{file} has played a part already: as a test it says nothing")
+            }
+            Self::LeavesNumbers {
+                file,
+                state,
+                samples,
+            } => format!(
+                "the free run over {file} leaves the finite numbers in {state} after {samples} samples"
+            ),
+            Self::Extrapolates { file, part } => format!(
+                "on {:.0} % of {file} a network meets values unlike any in training: the model guesses there",
+                (100.0 * part).max(1.0)
+            ),
+            Self::StartUndetermined {
+                file,
+                samples,
+                states,
+            } => format!(
+                "the first {samples} samples of {file} do not determine {}: the prediction starts from a guess; take more with ⟦warmup⟧",
+                states.join(", ")
+            ),
+            Self::BandsSpread {
+                file,
+                channel,
+                unit,
+                spread,
+                left,
+            } => format!(
+                "the bands of {channel} over {file} spread to {}, training left {}: what training did not determine decides this prediction",
+                text::with_unit(*spread, unit),
+                text::with_unit(*left, unit)
+            ),
+            Self::NoDraws { fit } => format!(
+                "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
+            ),
+            Self::OneMemberAdapted { fit, seed } => format!(
+                "{fit} is an ensemble; its best member (seed {seed}) alone is adapted and predicts"
+            ),
+            Self::Loosened { file, factor } => format!(
+                "{file} follows the learned equations less closely than they claim: process noise taken {factor} times as large as the fit left it"
+            ),
+            Self::Surprise { file, factor } if *factor > 1.0 => format!(
+                "on {file} the measurements surprise the filter {} times as much as it expects: states and bands are not to be trusted",
+                text::number(*factor)
+            ),
+            Self::Surprise { file, factor } => format!(
+                "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
+                text::number(*factor)
+            ),
+            Self::Other(text) => text.clone(),
+        }
+    }
+
+    /// What to know before time is spent on a fit.
+    pub fn of_check(check: &Check) -> Vec<Self> {
+        let together = check.together.iter();
+        let mut warnings: Vec<Self> = together
+            .map(|group| Self::NotToldApart {
+                states: group.clone(),
+            })
+            .collect();
+        for found in &check.states {
+            let member = check.together.iter().flatten().any(|n| *n == found.name);
+            let fine = matches!(found.sight, Sight::Measured | Sight::Well);
+            if !member && !fine {
+                warnings.push(Self::PoorlySeen {
+                    state: Box::new(found.clone()),
+                });
+            }
+        }
+        for coverage in &check.networks {
+            let moving = coverage.arguments.len() - coverage.still.len();
+            let follow = moving - coverage.directions;
+            if follow > 0 {
+                warnings.push(Self::ArgumentsFollow {
+                    network: coverage.network.clone(),
+                    arguments: coverage.dependent.clone(),
+                    follow,
+                });
+            }
+        }
+        for coverage in &check.networks {
+            // of a state that nothing shows that is no wonder, and said already
+            let unseen = |name: &&String| {
+                let state = check.states.iter().find(|s| s.name == **name);
+                state.is_some_and(|s| !matches!(s.sight, Sight::Measured | Sight::Well))
+            };
+            let still: Vec<String> = coverage
+                .still
+                .iter()
+                .filter(|n| !unseen(n))
+                .cloned()
+                .collect();
+            if !still.is_empty() {
+                warnings.push(Self::ArgumentsStill {
+                    network: coverage.network.clone(),
+                    arguments: still,
+                });
+            }
+        }
+        warnings
+    }
+
+    /// Records whose step is not the one that the model states: one sentence for each such step.
+    pub fn of_steps<'s>(
+        model: &Model,
+        records: impl IntoIterator<Item = (&'s str, &'s Record)>,
+    ) -> Vec<Self> {
+        let Some(own) = model.step else {
+            return vec![];
+        };
+        let mut found: Vec<(f64, Vec<String>)> = vec![];
+        for (file, record) in records {
+            let step = record.step();
+            if (step - own).abs() <= Record::STEP_TOLERANCE * own {
+                continue;
+            }
+            let near = |other: &f64| (step - other).abs() <= Record::STEP_TOLERANCE * other;
+            match found.iter_mut().find(|(other, _)| near(other)) {
+                Some((_, files)) if files.iter().any(|f| f == file) => {}
+                Some((_, files)) => files.push(file.into()),
+                None => found.push((step, vec![file.into()])),
+            }
+        }
+        let each = found.into_iter().map(|(step, files)| Self::Step {
+            files,
+            step,
+            model: own,
+        });
+        each.collect()
+    }
+
+    /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
+    pub(crate) fn of_fit(fit: &Fit, records: &[&Record], tests: Vec<Self>) -> Vec<Self> {
+        let mut warnings = lost_free_runs(fit, records);
+        warnings.extend(tests);
+        let facts = &fit.facts;
+        let kept = facts.attempts.iter().find(|a| a.kept);
+        if let Some(why) = kept.and_then(|kept| kept.failure.clone()) {
+            warnings.push(Self::NoStartWorked {
+                tried: facts.attempts.len(),
+                why,
+            });
+        }
+        let (asked, members) = (facts.settings.ensemble, fit.members.len().max(1));
+        if members < asked {
+            warnings.push(Self::MembersMissing {
+                members,
+                asked,
+                stopped: facts.stopped,
+            });
+        }
+        warnings
+    }
+
+    /// Of a fit that predicts; `adapts` says whether some of its constants are estimated again.
+    pub(crate) fn of_use(fit: &Fit, adapts: bool) -> Vec<Self> {
+        let mut warnings = vec![];
+        if fit.draws.is_empty() {
+            warnings.push(Self::NoDraws {
+                fit: fit.name.clone(),
+            });
+        }
+        if !fit.members.is_empty() && adapts {
+            warnings.push(Self::OneMemberAdapted {
+                fit: fit.name.clone(),
+                seed: fit.facts.seed,
+            });
+        }
+        warnings
+    }
+
+    /// Why a prediction of a file may be wrong: it leaves the finite numbers, or what training
+    /// visited; its start is not known; or its bands are wider than what training left unexplained,
+    /// so that what training did not determine decides it.
+    pub fn of_prediction(facts: &Facts, model: &Model, file: &str, made: &Prediction) -> Vec<Self> {
+        let n = model.states.len();
+        if let Some(at) = made.states.iter().position(|x| !x.is_finite()) {
+            return vec![Self::LeavesNumbers {
+                file: file.into(),
+                state: model.states[at % n].name.clone(),
+                samples: at / n,
+            }];
+        }
+        let mut warnings = vec![];
+        if made.extrapolates() {
+            warnings.push(Self::Extrapolates {
+                file: file.into(),
+                part: made.outside,
+            });
+        }
+        let start = made.deviations.iter().zip(&facts.scales.scale);
+        let unknown: Vec<String> = start
+            .zip(&model.states)
+            .filter(|((std, scale), _)| **std > DETERMINED * **scale)
+            .map(|(_, state)| state.name.clone())
+            .collect();
+        if !unknown.is_empty() {
+            warnings.push(Self::StartUndetermined {
+                file: file.into(),
+                samples: made.from,
+                states: unknown,
+            });
+        }
+        let c = model.measurements.len();
+        for (k, channel) in model.measurements.iter().enumerate() {
+            let own = made.output_deviations.iter().skip(k).step_by(c);
+            let (sum, count) = own.fold((0.0, 0.0), |(s, n), std| (s + std * std, n + 1.0));
+            let spread = f64::sqrt(sum / count);
+            let left = left_unexplained(facts, k, &channel.name);
+            if spread > left {
+                warnings.push(Self::BandsSpread {
+                    file: file.into(),
+                    channel: channel.name.clone(),
+                    unit: channel.unit.clone(),
+                    spread,
+                    left,
+                });
+            }
+        }
+        warnings
+    }
+
+    /// Innovations that are not as large as the filter expects.
+    pub(crate) fn of_surprise(fit: &Fit, file: &str, consistency: f64) -> Option<Self> {
+        let sizes = fit.facts.noise.measurement.iter();
+        let mut resolved = sizes.zip(&fit.facts.scales.range);
+        // below the resolution nobody knows the noise, and smaller surprises are none
+        let noisy = resolved.any(|(r, range)| r.sqrt() > 1.001 * RESOLUTION * range);
+        let far = consistency > SURPRISE_FACTOR || (consistency < 1.0 / SURPRISE_FACTOR && noisy);
+        far.then(|| Self::Surprise {
+            file: file.into(),
+            factor: consistency.sqrt(),
+        })
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    text::list(&names)
+}
+
+/// The error of the free runs over the training records, and at least the noise.
+fn left_unexplained(facts: &Facts, channel: usize, name: &str) -> f64 {
+    let trained = facts.records.iter().filter(|r| r.role == Role::Train);
+    let noise = facts.noise.measurement[channel].sqrt();
+    trained
+        .filter_map(|r| r.rmse.get(name).copied().flatten())
+        .fold(noise, f64::max)
+}
+
+/// Records that the fitted model cannot follow: worse than the mean of what was measured.
+fn lost_free_runs(fit: &Fit, records: &[&Record]) -> Vec<Warning> {
+    let mut warnings = vec![];
+    for (facts, record) in fit.facts.records.iter().zip(records) {
+        let channels = fit.model.measurements.iter().enumerate();
+        let lost: Vec<String> = channels
+            .filter(|(j, channel)| match facts.rmse.get(&channel.name) {
+                Some(Some(error)) => *error >= deviation(record, facts.scored, *j),
+                diverged => diverged.is_some(),
+            })
+            .map(|(_, channel)| channel.name.clone())
+            .collect();
+        if !lost.is_empty() {
+            warnings.push(Warning::FreeRunLost {
+                file: facts.file.clone(),
+                role: facts.role,
+                channels: lost,
+            });
+        }
+    }
+    warnings
+}
+
+/// Standard deviation of a channel over the last samples.
+fn deviation(record: &Record, samples: usize, channel: usize) -> f64 {
+    let last = &record.outputs[(record.len() - samples) * record.d_y..];
+    let values = || {
+        let own = last.iter().skip(channel).step_by(record.d_y);
+        own.filter(|v| !v.is_nan())
+    };
+    let count = values().count() as f64;
+    let mean = values().sum::<f64>() / count;
+    (values().map(|v| (v - mean).powi(2)).sum::<f64>() / count).sqrt()
+}

@@ -1,0 +1,235 @@
+//! A fit on a disk: a folder that can be looked into, loaded and repeated.
+//!
+//! ```text
+//! run/model.toml            the model file, letter for letter
+//!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ, draws of δθ
+//!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
+//!     states.csv            the states over time (states_1.csv, … for several records)
+//!     ensemble/1, …         the members of an ensemble, each a fit
+//!     stream.safetensors    only in the snapshot of a stream: the filter, see [`Fit::stream`]
+//! ```
+//!
+//! [`Fit::save`] writes the folder whole or not at all; [`Fit::load`] gives back θ, scaling,
+//! covariance, draws and states bit for bit, so that what is loaded predicts what was fitted.
+//! Fitting the same records again with the settings in `fit.json` gives the same bits.
+
+mod disk;
+mod states;
+mod stream;
+mod weights;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+pub use disk::check;
+
+use crate::Error;
+use crate::fit::facts::member_folder;
+use crate::fit::{Facts, Fit, Role};
+use crate::model::Model;
+use crate::record::{Table, sha256, write_csv_to};
+
+const MODEL: &str = "model.toml";
+const WEIGHTS: &str = "weights.safetensors";
+const FACTS: &str = "fit.json";
+const STATES: &str = "states";
+const STREAM: &str = "stream.safetensors";
+const ENSEMBLE: &str = "ensemble";
+
+/// The files of a fit by their path inside the folder: a folder that is on no disk.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// Takes the files of a fit one by one.
+type Sink<'s> = dyn FnMut(String, Vec<u8>) -> Result<(), Error> + 's;
+
+/// Gives the bytes of a file of a fit.
+type Read<'f> = dyn Fn(&str) -> Result<Cow<'f, [u8]>, Error> + 'f;
+
+impl Fit {
+    /// Writes the folder, whole or not at all. One that exists is left alone; see [`Fit::replace`].
+    ///
+    /// # Errors
+    /// [`Error::Folder`] where the folder must not be written, [`Error::Io`] where it cannot.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        disk::write(folder.as_ref(), false, |put| self.each_file(put))
+    }
+
+    /// The same, in place of a fit that is there already.
+    ///
+    /// # Errors
+    /// Those of [`Fit::save`].
+    pub fn replace(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        disk::write(folder.as_ref(), true, |put| self.each_file(put))
+    }
+
+    /// The files that [`Fit::save`] writes.
+    ///
+    /// # Errors
+    /// [`Error::Record`] where a name of the model serves twice.
+    pub fn to_files(&self) -> Result<Files, Error> {
+        let mut files = Files::new();
+        self.each_file(&mut |name, bytes| {
+            files.insert(name, bytes);
+            Ok(())
+        })?;
+        Ok(files)
+    }
+
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// [`Error::Folder`] where it holds no fit, a file is damaged, or its files do not belong
+    /// together; [`Error::Io`] where a file cannot be read.
+    pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let folder = folder.as_ref();
+        let fail = |message: String| {
+            Err(Error::Folder {
+                path: folder.into(),
+                message,
+            })
+        };
+        if !folder.is_dir() {
+            return fail("there is no such folder of a fit".into());
+        }
+        if !folder.join(FACTS).is_file() {
+            return fail(format!(
+                "this folder holds no fit: it has no {FACTS}; `latens fit … -o run` writes one"
+            ));
+        }
+        decode(folder, &|name| {
+            let path = folder.join(name);
+            let bytes = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+            Ok(Cow::Owned(bytes))
+        })
+    }
+
+    /// A fit from its files; `name` is what it and its errors are called.
+    ///
+    /// # Errors
+    /// Those of [`Fit::load`].
+    pub fn from_files(files: &Files, name: impl AsRef<Path>) -> Result<Self, Error> {
+        let folder = name.as_ref();
+        decode(folder, &|name| match files.get(name) {
+            Some(bytes) => Ok(Cow::Borrowed(bytes.as_slice())),
+            None => {
+                let missing = io::Error::from(io::ErrorKind::NotFound);
+                Err(Error::io("read", &folder.join(name), missing))
+            }
+        })
+    }
+
+    fn each_file(&self, put: &mut Sink) -> Result<(), Error> {
+        self.own_files(put)?;
+        for (k, member) in self.members.iter().enumerate() {
+            let folder = member_folder(k);
+            member.own_files(&mut |name, bytes| put(format!("{folder}/{name}"), bytes))?;
+        }
+        Ok(())
+    }
+
+    /// The files of this fit alone.
+    fn own_files(&self, put: &mut Sink) -> Result<(), Error> {
+        put(MODEL.into(), self.model.text.as_bytes().to_vec())?;
+        put(WEIGHTS.into(), weights::encode(self)?)?;
+        let json = self.facts.to_json();
+        let json = json.map_err(|e| Error::io("write", Path::new(FACTS), e.into()))?;
+        put(FACTS.into(), json)?;
+        for track in &self.tracks {
+            let name = states_file(track.place, own_records(&self.facts));
+            let mut text = Vec::new();
+            let written = write_csv_to(&mut text, &states::table(&self.model, track)?);
+            written.map_err(|e| Error::io("write", Path::new(&name), e))?;
+            put(name, text)?;
+        }
+        match &self.stream {
+            Some(state) => put(STREAM.into(), stream::encode(state)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Records whose states a folder has.
+fn own_records(facts: &Facts) -> usize {
+    let own = facts.records.iter().filter(|r| r.role != Role::Test);
+    own.count()
+}
+
+/// The file with the states of the record at a place.
+fn states_file(place: usize, records: usize) -> String {
+    match records {
+        1 => format!("{STATES}.csv"),
+        _ => format!("{STATES}_{}.csv", place + 1),
+    }
+}
+
+fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
+    let fail = |name: &str, message: String| {
+        Err(Error::Folder {
+            path: folder.join(name),
+            message,
+        })
+    };
+    let facts = match Facts::from_json(&read(FACTS)?) {
+        Ok(facts) => facts,
+        Err(message) => return fail(FACTS, message),
+    };
+    let text = read(MODEL)?;
+    if sha256(&text) != facts.model_sha256 {
+        return fail(
+            MODEL,
+            "this file was changed after the fit, its weights belong to another model; restore it, or fit the changed model into a new folder".into(),
+        );
+    }
+    let text = String::from_utf8_lossy(&text);
+    let mut model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
+    let bytes = read(WEIGHTS)?;
+    let precision = crate::solve::precision(&facts.settings);
+    let members = facts.ensemble.iter().map(|m| {
+        let inside = |name: &str| read(&format!("{}/{name}", m.run));
+        decode(&folder.join(&m.run), &inside)
+    });
+    let members = members.collect::<Result<_, _>>()?;
+    let weights = match weights::decode(&bytes, &mut model, precision) {
+        Ok(weights) => weights,
+        Err(message) => return fail(WEIGHTS, message),
+    };
+    let stream = match &facts.stream {
+        None => None,
+        Some(own) => match stream::decode(&read(STREAM)?, &model, &weights.theta, own, precision) {
+            Ok(state) => Some(state),
+            Err(message) => return fail(STREAM, message),
+        },
+    };
+    let mut fit = Fit {
+        name: folder.display().to_string(),
+        model,
+        theta: weights.theta,
+        covariance: weights.covariance,
+        draws: weights.draws,
+        facts,
+        tracks: vec![],
+        missing: vec![],
+        members,
+        stream,
+    };
+    let count = own_records(&fit.facts);
+    for place in 0..count {
+        let name = states_file(place, count);
+        let path = folder.join(&name);
+        let table = read(&name).and_then(|bytes| {
+            Table::from_csv(&path.display().to_string(), &bytes).map_err(Error::from)
+        });
+        // states that cannot be read are no reason not to use the rest
+        match table.and_then(|table| states::track(&fit, place, &path, &table)) {
+            Ok(track) => fit.tracks.push(track),
+            Err(e) => fit.missing.push(e.to_string()),
+        }
+    }
+    Ok(fit)
+}
+
+#[cfg(test)]
+mod tests;

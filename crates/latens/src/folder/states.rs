@@ -1,0 +1,82 @@
+//! `states.csv`: what a fit says about one record, sample by sample.
+//!
+//! | column | |
+//! |---|---|
+//! | `t`, inputs, measurements, `truth_<state>` | the record, under its own names: the file can be read as a record again |
+//! | `<state>.smoothed` | estimate from the whole record |
+//! | `<state>.std` | its standard deviation |
+//! | `<state>.one_step` | prediction from the estimate one sample before |
+//! | `<state>.free_run` | simulation from the estimated start, the inputs replayed; empty after the point where it diverged |
+//!
+//! A name of a model has no dot, so none of these can be another's.
+
+use std::path::Path;
+
+use crate::Error;
+use crate::fit::{Fit, Track};
+use crate::model::Model;
+use crate::record::{Column, Layout, Mapping, Record, RecordError, Table};
+
+/// The columns of the states.
+fn matrices(track: &Track) -> [(&'static str, &[f64]); 4] {
+    [
+        ("smoothed", &track.smoothed),
+        ("std", &track.deviations),
+        ("one_step", &track.one_step),
+        ("free_run", &track.free_run),
+    ]
+}
+
+pub(crate) fn table(model: &Model, track: &Track) -> Result<Table, RecordError> {
+    let known = track.record.to_table(&Layout::of(model))?;
+    let mut columns = known.columns().to_vec();
+    for (i, state) in model.states.iter().enumerate() {
+        for (what, values) in matrices(track) {
+            let name = format!("{}.{what}", state.name);
+            columns.push(Column::new(name, track.column(values, i)));
+        }
+    }
+    Table::new(&track.record.name, columns)
+}
+
+/// What the file of the record at a place says.
+pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Result<Track, Error> {
+    let layout = Layout {
+        time_step: Some(fit.facts.sample_time),
+        ..Layout::of(&fit.model)
+    };
+    let record = Record::from_table(table, &layout, &Mapping::default(), None)?;
+    let n = fit.model.states.len();
+    let matrix = |what: &str| -> Result<Vec<f64>, Error> {
+        let mut values = vec![f64::NAN; record.len() * n];
+        for (i, state) in fit.model.states.iter().enumerate() {
+            let name = format!("{}.{what}", state.name);
+            let column = table.find(&name).ok_or_else(|| Error::Folder {
+                path: path.into(),
+                message: format!("this file has no column `{name}`; repeat the fit"),
+            })?;
+            for (k, value) in table.values(column)?.iter().enumerate() {
+                values[k * n + i] = *value;
+            }
+        }
+        Ok(values)
+    };
+    Ok(Track {
+        place,
+        smoothed: matrix("smoothed")?,
+        deviations: matrix("std")?,
+        one_step: matrix("one_step")?,
+        free_run: matrix("free_run")?,
+        record,
+    })
+}
+
+impl Fit {
+    /// A record of the fit and beside it the states, as `states.csv` has them.
+    ///
+    /// # Errors
+    /// [`RecordError::DuplicateName`] where a name of the model serves twice.
+    pub fn states_table(&self, track: &Track) -> Result<Table, RecordError> {
+        table(&self.model, track)
+    }
+}

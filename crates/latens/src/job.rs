@@ -1,0 +1,279 @@
+//! The one trunk that every door goes through: a model, records by role and settings become a fit
+//! with its facts and warnings.
+//!
+//! ```
+//! use latens::simulate::{Simulation, simulate};
+//! use latens::{Job, Model, Role, Silent, Source};
+//!
+//! let model = Model::builtin("harmonic-oscillator")?;
+//! let record = simulate(&model, &Simulation { steps: Some(300), ..Simulation::default() })?;
+//! let mut job = Job::new(model)?;
+//! job.settings.passes = 2;
+//! job.add(Role::Train, Source::of_record(record, &job.model)?);
+//! let outcome = job.run(&mut Silent)?;
+//! assert_eq!(outcome.fit.facts.records[0].role, Role::Train);
+//! # Ok::<(), latens::Error>(())
+//! ```
+
+use std::time::Instant;
+
+use crate::Error;
+use crate::fit::learn::{Data, belongs_to, learn, resume};
+use crate::fit::{Fit, RecordFacts, Role, Start, Warning};
+use crate::look::Check;
+use crate::model::Model;
+use crate::model::settings::{Settings, SettingsLayer};
+use crate::record::{Record, Source};
+use crate::solve::{self, Observer, PassReport, Progress, registry};
+
+/// What to fit, to what, and how.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The model, as it was read.
+    pub model: Model,
+    /// The model as the user named it: a file or an embedded system.
+    pub model_file: String,
+    /// What repeats the fit: a command line, or a call.
+    pub command: String,
+    /// Learned from.
+    pub train: Vec<Source>,
+    /// Never learned from: they choose between stages and between starts.
+    pub validate: Vec<Source>,
+    /// They play no part, and are predicted at the end.
+    pub test: Vec<Source>,
+    /// First samples of a test, which show where it starts; where nobody says, [`Start::samples`].
+    pub warm_up: Option<usize>,
+    /// All settings.
+    pub settings: Settings,
+    /// A fit to go on with.
+    pub resumed: Option<Fit>,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The fit; [`Fit::facts`] has the warnings too.
+    pub fit: Fit,
+    /// What to know before it is used.
+    pub warnings: Vec<Warning>,
+}
+
+/// Watches a job: what a fit's observer sees, and warnings as they come.
+pub trait Watch: Observer {
+    /// Something to know.
+    fn warning(&mut self, _warning: &Warning) {}
+}
+
+impl Watch for solve::Silent {}
+
+impl Job {
+    /// A job with the settings of the model's own `[fit]` section.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a solver that there is not.
+    pub fn new(model: Model) -> Result<Self, Error> {
+        let settings = solve::resolve(&[&model.fit])?;
+        Ok(Self::with_settings(model, settings))
+    }
+
+    /// A job whose settings are still to come, with [`Job::configure`].
+    pub fn new_unset(model: Model) -> Self {
+        Self::with_settings(model, solve::OWN[0].settings())
+    }
+
+    /// A job with settings.
+    pub fn with_settings(model: Model, settings: Settings) -> Self {
+        Self {
+            model_file: model.name.clone(),
+            model,
+            command: String::new(),
+            train: vec![],
+            validate: vec![],
+            test: vec![],
+            warm_up: None,
+            settings,
+            resumed: None,
+        }
+    }
+
+    /// Settings over the model's own, or over those of the fit that is gone on with.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where they make no sense.
+    pub fn configure(&mut self, given: &SettingsLayer) -> Result<(), Error> {
+        self.settings = match &self.resumed {
+            Some(fit) => {
+                let mut settings = fit.facts.settings.clone();
+                given.onto(&mut settings);
+                settings
+            }
+            None => solve::resolve(&[&self.model.fit, given])?,
+        };
+        registry::check(&self.settings, &self.model)
+    }
+
+    /// Adds a record.
+    pub fn add(&mut self, role: Role, source: Source) {
+        match role {
+            Role::Train => self.train.push(source),
+            Role::Validate => self.validate.push(source),
+            Role::Test => self.test.push(source),
+        }
+    }
+
+    /// Keeps the last part of every record from the solver, to validate with: what the caller gives,
+    /// or else what the model's `[fit]` says, where there are no records to validate with.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] where both are given.
+    pub fn validate_tail(&mut self, given: Option<f64>) -> Result<(), Error> {
+        if !self.validate.is_empty() && given.is_some() {
+            return Err(Error::Setting("records to validate with and a tail of every record (⟦validate_tail⟧) do not go together; the records are the better test".into()));
+        }
+        let of_model = self.model.fit.validate_tail;
+        let of_model = of_model.filter(|_| self.validate.is_empty());
+        let part = given.or(of_model.filter(|_| self.resumed.is_none() || given.is_some()));
+        if let Some(part) = part {
+            for source in &mut self.train {
+                let (head, tail) = source.record.cut(part);
+                source.record = head;
+                self.validate.push(Source {
+                    record: tail,
+                    ..source.clone()
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data {
+            train: &self.train,
+            validate: &self.validate,
+        }
+    }
+
+    /// What can be known to be wrong before time is spent.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with what it is.
+    pub fn check(&self) -> Result<(), Error> {
+        registry::check(&self.settings, &self.model)?;
+        if let Some(fit) = &self.resumed {
+            belongs_to(fit, &self.model, self.data())?;
+        }
+        for test in &self.test {
+            let warm_up = self.warm_up_of(&test.record);
+            if warm_up >= test.record.len() {
+                return Err(Error::Setting(format!(
+                    "{} has {} samples, and ⟦warmup⟧ takes {warm_up}: nothing is left to predict",
+                    test.file,
+                    test.record.len()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn warm_up_of(&self, record: &Record) -> usize {
+        self.warm_up.unwrap_or(Start::samples(record))
+    }
+
+    /// Fits, predicts the tests, and says what to know.
+    ///
+    /// # Errors
+    /// Those of [`Job::check`], divergence, or a stop before anything was learned.
+    pub fn run(&self, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+        self.check()?;
+        let started = Instant::now();
+        let sources = self.train.iter().chain(&self.validate);
+        let files = sources.clone().map(|s| (s.file.as_str(), &s.record));
+        let mut warnings = Warning::of_steps(&self.model, files);
+        warnings.iter().for_each(|warning| watch.warning(warning));
+        let mut listener = Listener {
+            watch,
+            warnings: vec![],
+        };
+        let learned = match &self.resumed {
+            Some(fit) => resume(fit, self.data(), &self.settings, &mut listener),
+            None => learn(&self.model, self.data(), &self.settings, &mut listener),
+        };
+        warnings.append(&mut listener.warnings);
+        let mut fit = learned?;
+        self.sign(&mut fit, started.elapsed().as_secs_f64());
+        let doubts = self.predict_tests(&mut fit);
+        let records = sources.chain(&self.test).map(|s| &s.record);
+        let said = Warning::of_fit(&fit, &records.collect::<Vec<_>>(), doubts);
+        said.iter().for_each(|warning| watch.warning(warning));
+        warnings.extend(said);
+        fit.facts.warnings = warnings.clone();
+        Ok(Outcome { fit, warnings })
+    }
+
+    /// Writes down who asked for a fit, and how long it took.
+    fn sign(&self, fit: &mut Fit, seconds: f64) {
+        let (threads, attempts) = (fit.facts.threads, fit.members.iter_mut());
+        for facts in attempts.map(|m| &mut m.facts).chain([&mut fit.facts]) {
+            facts.model_file.clone_from(&self.model_file);
+            facts.command.clone_from(&self.command);
+            facts.seconds = seconds;
+            facts.threads = threads;
+        }
+    }
+
+    /// Predicts the records that played no part and adds their scores; gives the doubts about them.
+    fn predict_tests(&self, fit: &mut Fit) -> Vec<Warning> {
+        let mut doubts = vec![];
+        for source in &self.test {
+            let start = Start::WarmUp(self.warm_up_of(&source.record));
+            let prediction = fit.free_run(&source.record, start);
+            let records = &fit.facts.records;
+            if records.iter().any(|r| r.sha256 == source.sha256) {
+                doubts.push(Warning::TestPlayedPart {
+                    file: source.file.clone(),
+                });
+            }
+            let (facts, file) = (&fit.facts, &source.file);
+            doubts.extend(Warning::of_prediction(facts, &fit.model, file, &prediction));
+            let tested = RecordFacts::tested(&fit.predictor(), source, &prediction);
+            fit.facts.records.push(tested);
+        }
+        doubts
+    }
+}
+
+/// Fits a model to records with the settings of the model's own `[fit]` section.
+///
+/// # Errors
+/// Those of [`Job::run`].
+pub fn fit(model: &Model, records: &[Record]) -> Result<Fit, Error> {
+    let mut job = Job::new(model.clone())?;
+    for record in records {
+        job.add(Role::Train, Source::of_record(record.clone(), model)?);
+    }
+    Ok(job.run(&mut solve::Silent)?.fit)
+}
+
+/// Passes on what a fit says, and makes warnings of its first look.
+struct Listener<'w> {
+    watch: &'w mut dyn Watch,
+    warnings: Vec<Warning>,
+}
+
+impl Observer for Listener<'_> {
+    fn checked(&mut self, check: &Check) {
+        self.warnings = Warning::of_check(check);
+        for warning in &self.warnings {
+            self.watch.warning(warning);
+        }
+        self.watch.checked(check);
+    }
+
+    fn progress(&mut self, progress: &Progress) -> bool {
+        self.watch.progress(progress)
+    }
+
+    fn pass(&mut self, report: &PassReport) -> bool {
+        self.watch.pass(report)
+    }
+}

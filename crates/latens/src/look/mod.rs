@@ -1,0 +1,16 @@
+//! Before anything is learned: how large things are, where the known equations alone put the hidden
+//! states, and what the records can tell.
+
+pub mod check;
+pub mod noise;
+pub mod prior;
+pub mod region;
+pub mod sampling;
+pub mod scales;
+pub mod sight;
+
+pub use check::{Check, DETERMINED};
+pub use noise::{RESOLUTION, noise};
+pub use prior::{PriorSmoothing, smooth_with_known_equations};
+pub use region::Region;
+pub use scales::SignalScales;

@@ -1,0 +1,57 @@
+//! Whether records can be learned from, and the step of a fit.
+
+use crate::Error;
+use crate::model::Model;
+use crate::record::Record;
+
+/// The sample time of records that a fit can use.
+///
+/// # Errors
+/// [`Error::Setting`] where they do not fit the model, or are too short.
+pub fn usable(model: &Model, train: &[Record], validate: &[Record]) -> Result<f64, Error> {
+    let all: Vec<&Record> = train.iter().chain(validate).collect();
+    check_records(model, &all)?;
+    if train.is_empty() {
+        return Err(Error::Setting("at least one record is needed".into()));
+    }
+    sample_time(&all)
+}
+
+/// Records that do not fit the model.
+fn check_records(model: &Model, records: &[&Record]) -> Result<(), Error> {
+    let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
+    for record in records {
+        let sizes = record.inputs.len() == record.len() * d_u
+            && record.outputs.len() == record.len() * d_y
+            && (record.d_u, record.d_y) == (d_u, d_y);
+        if !sizes || record.inputs.iter().any(|u| !u.is_finite()) {
+            return Err(Error::Setting(format!(
+                "{} does not hold {d_u} input(s) and {d_y} measurement(s) for each of its {} samples",
+                record.name,
+                record.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The sample time of a fit: the shortest of the records' own. The gaps of the others take several
+/// steps of it.
+fn sample_time(records: &[&Record]) -> Result<f64, Error> {
+    let mut dt = f64::INFINITY;
+    for record in records {
+        if record.len() < 3 {
+            return Err(Error::Setting(format!(
+                "{} has {} sample(s); a fit needs more",
+                record.name,
+                record.len()
+            )));
+        }
+        // of those that are the same but for rounding, the first
+        let step = record.step();
+        if dt.is_infinite() || step < dt * (1.0 - Record::STEP_TOLERANCE) {
+            dt = step;
+        }
+    }
+    Ok(dt)
+}

@@ -1,0 +1,449 @@
+//! How large things are: centre and scale of every state, noise of every channel, from the data.
+//!
+//! A measured state has the middle and half the range of its channel (of several, or through an
+//! expression, what it would be if it alone made the channel). A hidden state has what the file
+//! says, or a rough size from the known equations: what it would take to move a
+//! measured state as fast as the record ever does, rate of x_i divided by |∂f_i/∂x_j|. The smoother
+//! replaces that guess by the trajectory itself ([`refine`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::filter::Smoothed;
+use crate::model::{Model, Point};
+use crate::numerics::step::WHOLE;
+use crate::record::Record;
+
+/// Centre and scale of the states, noise of the channels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignalScales {
+    pub center: Vec<f64>,
+    pub scale: Vec<f64>,
+    /// Whether the scale was measured or stated, not guessed from the equations.
+    pub certain: Vec<bool>,
+    /// Standard deviation of each channel's noise; never below 1e-6 of its range.
+    pub noise: Vec<f64>,
+    /// Largest minus smallest value of each channel.
+    pub range: Vec<f64>,
+    /// τ: the time in which the fastest channel moves by its scale.
+    pub time_constant: f64,
+}
+
+/// Below this fraction of a channel's range, noise is not told apart from none.
+const NOISE_FLOOR: f64 = 1e-6;
+/// Points of a record at which the equations are looked at.
+const POINTS: usize = 200;
+/// Samples this many times as far apart as most say little of a rate.
+const FAR: f64 = 1.5;
+
+/// Centre and half range of the finite values; `None` where there are none.
+pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for v in values.filter(|v| v.is_finite()) {
+        low = low.min(v);
+        high = high.max(v);
+    }
+    (low <= high).then(|| ((low + high) / 2.0, (high - low) / 2.0))
+}
+
+/// A scale that can be divided by: a signal that never moves has the size of its value, or 1.
+pub(crate) fn usable(center: f64, scale: f64) -> f64 {
+    if scale > 1e-12 * center.abs() && scale > 0.0 {
+        scale
+    } else if center != 0.0 {
+        center.abs()
+    } else {
+        1.0
+    }
+}
+
+/// Values of one channel over all records.
+fn channel(records: &[Record], c: usize) -> impl Iterator<Item = f64> + Clone + '_ {
+    records
+        .iter()
+        .flat_map(move |r| r.outputs.iter().skip(c).step_by(r.d_y).copied())
+}
+
+/// Looks at the records and the known equations; θ is where networks are zero.
+pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScales {
+    let system = &model.system;
+    let n = system.states();
+    let mut scales = SignalScales {
+        center: model
+            .states
+            .iter()
+            .map(|s| s.center.unwrap_or(0.0))
+            .collect(),
+        scale: model
+            .states
+            .iter()
+            .map(|s| s.scale.unwrap_or(f64::NAN))
+            .collect(),
+        certain: model.states.iter().map(|s| s.scale.is_some()).collect(),
+        noise: (0..system.measurements())
+            .map(|c| noise(records, c))
+            .collect(),
+        range: (0..system.measurements())
+            .map(|c| range(records, c))
+            .collect(),
+        time_constant: f64::INFINITY,
+    };
+    let mut rate = vec![f64::NAN; n];
+    let seen = mean_sight(model, records, &scales);
+    for (c, direct) in system.direct().iter().enumerate() {
+        let Some((center, scale)) = center_and_scale(channel(records, c)) else {
+            continue;
+        };
+        let scale = usable(center, scale);
+        let (typical, fastest) = rates(records, c, scales.noise[c]).unwrap_or((f64::NAN, f64::NAN));
+        scales.time_constant = scales.time_constant.min(scale / typical);
+        for j in (0..n).filter(|&j| seen[c * n + j] > 0.0) {
+            // what x_j would be if it alone made the channel
+            let (own_scale, own_rate) = (scale / seen[c * n + j], fastest / seen[c * n + j]);
+            if *direct == Some(j) {
+                scales.center[j] = model.states[j].center.unwrap_or(center);
+                scales.certain[j] = true;
+            }
+            if model.states[j].scale.is_none() {
+                scales.scale[j] = scales.scale[j].min(own_scale);
+            }
+            rate[j] = rate[j].min(own_rate);
+        }
+    }
+    if !scales.time_constant.is_finite() || scales.time_constant <= 0.0 {
+        scales.time_constant = 1.0;
+    }
+    guess_hidden(model, records, theta, &mut scales, &mut rate);
+    scales
+}
+
+/// A channel's samples as (time, value), those not taken left out.
+fn measured(record: &Record, c: usize) -> Vec<(f64, f64)> {
+    let all = (0..record.len()).map(|k| (record.time[k], record.output(k)[c]));
+    all.filter(|(_, y)| y.is_finite()).collect()
+}
+
+/// How fast a channel moves: (root mean square, largest) change per time; `None` where fewer
+/// than two samples were taken.
+///
+/// Between neighbouring samples noise of deviation σ alone makes changes of 2σ² in the mean
+/// square. The distance is doubled until the signal's own change stands out from that. Pairs much
+/// further apart than most, over a gap, are left out: their change is not a rate.
+fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
+    let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
+    let longest = samples.iter().map(Vec::len).max().unwrap_or(0);
+    let mut lag = 1;
+    while lag < longest {
+        let (mut square, mut largest, mut duration, mut count) = (0.0, 0.0, 0.0, 0.0);
+        let far = FAR * typical_distance(&samples, lag);
+        for samples in &samples {
+            let pairs = samples.iter().zip(samples.iter().skip(lag));
+            for (from, to) in pairs.filter(|(from, to)| to.0 - from.0 < far) {
+                let change = to.1 - from.1;
+                square += change * change;
+                largest = f64::max(largest, change.abs());
+                duration += to.0 - from.0;
+                count += 1.0;
+            }
+        }
+        let (mean_square, duration) = (square / count, duration / count);
+        let by_noise = 2.0 * noise * noise;
+        if mean_square > 4.0 * by_noise || 4 * lag > longest {
+            let own = (mean_square - by_noise).max(0.25 * mean_square);
+            return Some((own.sqrt() / duration, largest / duration));
+        }
+        lag *= 2;
+    }
+    None
+}
+
+/// The median time between samples that are `lag` apart.
+fn typical_distance(samples: &[Vec<(f64, f64)>], lag: usize) -> f64 {
+    let apart = |s: &'_ Vec<(f64, f64)>| -> Vec<f64> {
+        let pairs = s.iter().zip(s.iter().skip(lag));
+        pairs.map(|(from, to)| to.0 - from.0).collect()
+    };
+    let mut all: Vec<f64> = samples.iter().flat_map(apart).collect();
+    let middle = all.len() / 2;
+    *all.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// Scales of hidden states from the rows that they drive, one link of the chain after another.
+fn guess_hidden(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    scales: &mut SignalScales,
+    rate: &mut [f64],
+) {
+    let system = &model.system;
+    let n = system.states();
+    while scales.scale.iter().any(|s| s.is_nan()) {
+        let slopes = mean_slopes(model, records, theta, scales);
+        let mut found = None;
+        for j in (0..n).filter(|&j| scales.scale[j].is_nan()) {
+            let guess = (0..n)
+                .filter(|&i| i != j && rate[i] > 0.0 && slopes[i * n + j] > 0.0)
+                .map(|i| (rate[i] / slopes[i * n + j], rate[i] / scales.scale[i]))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some(guess) = guess {
+                found = Some((j, guess));
+                break;
+            }
+        }
+        match found {
+            Some((j, (scale, speed))) => {
+                scales.scale[j] = scale;
+                rate[j] = scale * speed;
+            }
+            // nothing that is measured feels these states: any size is as good as another
+            None => scales
+                .scale
+                .iter_mut()
+                .filter(|s| s.is_nan())
+                .for_each(|s| *s = 1.0),
+        }
+    }
+}
+
+/// Root mean square of each ∂h_c/∂x_j along the records, hidden states at their centres.
+fn mean_sight(model: &Model, records: &[Record], scales: &SignalScales) -> Vec<f64> {
+    let system = &model.system;
+    let (n, c) = (system.states(), system.measurements());
+    let (mut ws, mut h) = (system.workspace(), vec![0.0; c]);
+    let theta = vec![0.0; system.parameters()];
+    mean_square(model, records, &theta, scales, c * n, |at, h_x| {
+        system.linearise_measurement(&mut ws, at, &mut h, h_x);
+    })
+}
+
+/// Root mean square of each ∂f_i/∂x_j along the records, hidden states at their centres.
+fn mean_slopes(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    scales: &SignalScales,
+) -> Vec<f64> {
+    let system = &model.system;
+    let n = system.states();
+    let (mut ws, mut f) = (system.workspace(), vec![0.0; n]);
+    mean_square(model, records, theta, scales, n * n, |at, f_x| {
+        system.linearise(&mut ws, at, &mut f, f_x);
+    })
+}
+
+/// Root mean square of a matrix at some points of the records, entry by entry.
+fn mean_square(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    scales: &SignalScales,
+    size: usize,
+    mut evaluate: impl FnMut(Point, &mut [f64]),
+) -> Vec<f64> {
+    let (mut matrix, mut sum) = (vec![0.0; size], vec![0.0; size]);
+    let mut count = 0;
+    for record in records {
+        for k in (0..record.len()).step_by(record.len().div_ceil(POINTS).max(1)) {
+            let mut state = scales.center.clone();
+            for (y, direct) in record.output(k).iter().zip(model.system.direct()) {
+                if let (Some(i), true) = (direct, y.is_finite()) {
+                    state[*i] = *y;
+                }
+            }
+            let at = record.point(k, &state, theta);
+            evaluate(at, &mut matrix);
+            if matrix.iter().all(|v| v.is_finite()) {
+                sum.iter_mut().zip(&matrix).for_each(|(s, v)| *s += v * v);
+                count += 1;
+            }
+        }
+    }
+    sum.iter()
+        .map(|s| (s / f64::from(count.max(1))).sqrt())
+        .collect()
+}
+
+/// Largest minus smallest value of a channel.
+fn range(records: &[Record], c: usize) -> f64 {
+    center_and_scale(channel(records, c)).map_or(1.0, |(m, s)| 2.0 * usable(m, s))
+}
+
+/// Noise of a channel from its fourth differences.
+///
+/// They cancel any cubic, so that a smooth signal leaves nothing; of white noise of variance σ²
+/// they have 70 σ². The median is not moved by spikes. Of samples at unequal distances, divided
+/// differences do the same.
+fn noise(records: &[Record], c: usize) -> f64 {
+    let mut differences = Vec::new();
+    for record in records {
+        for w in measured(record, c).windows(5) {
+            let weights = difference(&[w[0].0, w[1].0, w[2].0, w[3].0, w[4].0]);
+            let terms = weights.iter().zip(w).map(|(weight, (_, y))| weight * y);
+            differences.push(terms.sum::<f64>().abs());
+        }
+    }
+    let floor = NOISE_FLOOR * range(records, c);
+    if differences.is_empty() {
+        return floor;
+    }
+    let middle = differences.len() / 2;
+    let median = *differences.select_nth_unstable_by(middle, f64::total_cmp).1;
+    // the median of |N(0, 1)| is 0.6745
+    (median / 0.6745 / 70f64.sqrt()).max(floor)
+}
+
+/// The weights of values at these times that cancel any cubic; the sum of their squares is 70.
+fn difference(times: &[f64; 5]) -> [f64; 5] {
+    let step = (times[4] - times[0]) / 4.0;
+    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE * step;
+    if times.windows(2).all(even) {
+        return [1.0, -4.0, 6.0, -4.0, 1.0];
+    }
+    let mut weights = [1.0; 5];
+    for (j, weight) in weights.iter_mut().enumerate() {
+        for other in (0..5).filter(|&i| i != j) {
+            *weight /= (times[j] - times[other]) / step;
+        }
+    }
+    let square: f64 = weights.iter().map(|w| w * w).sum();
+    weights.map(|w| w * (70.0 / square).sqrt())
+}
+
+/// Takes centre and scale of the hidden states from smoothed trajectories.
+pub fn refine(model: &Model, scales: &mut SignalScales, smoothed: &[Smoothed]) {
+    let n = model.states.len();
+    for i in 0..n {
+        let values = smoothed
+            .iter()
+            .flat_map(|s| s.states.iter().skip(i).step_by(n).copied());
+        let shown = model.system.direct().contains(&Some(i));
+        if let (Some((center, scale)), false) = (center_and_scale(values), shown) {
+            scales.center[i] = model.states[i].center.unwrap_or(center);
+            if !scales.certain[i] {
+                scales.scale[i] = usable(center, scale);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{NoiseLevel, Simulation, simulate};
+    use crate::systems;
+
+    /// A channel measured at every tenth sample has the noise and the pace of the whole one, and a
+    /// state seen through `1000*x` its own scale.
+    #[test]
+    fn sparse_and_scaled_channels_are_understood() {
+        let text = systems::find("harmonic-oscillator").unwrap();
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(0.01))],
+            seed: 3,
+            ..Simulation::default()
+        };
+        let look = |text: &str, every: usize| {
+            let model = Model::from_text("ho", text).unwrap();
+            let mut record = simulate(&model, &simulation).unwrap();
+            for k in 0..record.len() {
+                if !k.is_multiple_of(every) {
+                    record.outputs[k] = f64::NAN;
+                }
+            }
+            scales(&model, &[record], &vec![0.0; model.system.parameters()])
+        };
+        let whole = look(text, 1);
+        let sparse = look(text, 10);
+        assert!((sparse.noise[0] / whole.noise[0] - 1.0).abs() < 0.2);
+        assert!((sparse.time_constant / whole.time_constant - 1.0).abs() < 0.2);
+        assert!((sparse.scale[1] / whole.scale[1] - 1.0).abs() < 0.9);
+        let scaled = look(&text.replace("z = \"z\"", "z = \"1000*z\""), 1);
+        for i in 0..2 {
+            assert!((scaled.scale[i] / whole.scale[i] - 1.0).abs() < 0.2, "{i}");
+        }
+    }
+
+    /// Divided differences cancel a cubic at any times, and leave the noise its size.
+    #[test]
+    fn differences_cancel_cubics_at_any_times() {
+        for times in [[0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 0.2, 1.9, 2.0, 3.5]] {
+            let weights = difference(&times);
+            for power in 0..4 {
+                let terms = weights.iter().zip(&times);
+                let sum: f64 = terms.map(|(w, t)| w * t.powi(power)).sum();
+                assert!(sum.abs() < 1e-12, "{times:?}: {sum}");
+            }
+            let square: f64 = weights.iter().map(|w| w * w).sum();
+            assert!((square - 70.0).abs() < 1e-12);
+        }
+    }
+
+    /// Samples missing at random neither look like noise nor hide it.
+    #[test]
+    fn missing_samples_are_no_noise() {
+        use rand::{RngExt, SeedableRng};
+        let model = Model::from_text("ho", systems::find("harmonic-oscillator").unwrap()).unwrap();
+        for sigma in [0.0, 1e-2] {
+            let simulation = Simulation {
+                noise: vec![Some(NoiseLevel::Absolute(sigma))],
+                ..Simulation::default()
+            };
+            let mut record = simulate(&model, &simulation).unwrap();
+            let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
+            for y in &mut record.outputs {
+                if rng.random::<f64>() < 0.3 {
+                    *y = f64::NAN;
+                }
+            }
+            let found = noise(&[record], 0);
+            assert!(
+                (found - sigma).abs() < 0.1 * sigma + 1e-5,
+                "{found} of {sigma}"
+            );
+        }
+    }
+
+    #[test]
+    fn noise_is_found_and_none_is_not_invented() {
+        let model = Model::from_text("ho", systems::find("harmonic-oscillator").unwrap()).unwrap();
+        for sigma in [1e-4, 1e-2, 0.1] {
+            let simulation = Simulation {
+                noise: vec![Some(NoiseLevel::Absolute(sigma))],
+                seed: 3,
+                ..Simulation::default()
+            };
+            let record = simulate(&model, &simulation).unwrap();
+            let found = noise(&[record], 0);
+            assert!((found / sigma - 1.0).abs() < 0.1, "{found} of {sigma}");
+        }
+        let clean = simulate(&model, &Simulation::default()).unwrap();
+        assert!(noise(&[clean], 0) < 1e-5);
+    }
+
+    /// The rough size of what nobody measures is within a decade, for every embedded truth.
+    #[test]
+    fn hidden_scales_are_of_the_right_order() {
+        for (name, text) in systems::SYSTEMS {
+            let model = Model::from_text(name, text).unwrap();
+            if model.truth.is_none() {
+                continue;
+            }
+            let record = simulate(&model, &Simulation::default()).unwrap();
+            let theta = vec![0.0; model.system.parameters()];
+            let n = model.states.len();
+            let truth = record.truth.clone().unwrap();
+            let found = scales(&model, &[record], &theta);
+            for i in model.hidden() {
+                let values = truth.iter().skip(i).step_by(n).copied();
+                let (center, scale) = center_and_scale(values).unwrap();
+                let size = scale + center.abs();
+                let ratio = found.scale[i] / size;
+                assert!(
+                    (0.05..20.0).contains(&ratio),
+                    "{name} {}: {ratio}",
+                    model.states[i].name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Normal equations A = Σ GᵀG, b = Σ Gᵀr, with the rows of G gathered and multiplied in blocks.
+//!
+//! A row is cut into panels of [`WIDTH`] unknowns. The rows wait panel by panel until a block is
+//! full; each pair of panels is then one matrix product into a tile of A, the kind of work that
+//! runs near the machine's peak, and tiles are shared out among the threads. What a tile sums,
+//! and in which order, does not depend on their number. Only tiles of the lower triangle are kept.
+
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt;
+use faer::linalg::evd;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+/// Unknowns of a panel.
+pub const WIDTH: usize = 96;
+/// Rows of a block: long enough for level-3 work, short enough to stay in the cache.
+const BLOCK: usize = 512;
+
+/// A and b, with rows not yet in A.
+#[derive(Debug, Clone)]
+pub struct NormalEquations {
+    /// Tiles (i, j ≤ i) of A, row of tiles by row of tiles.
+    tiles: Vec<Mat<f64>>,
+    pub b: Vec<f64>,
+    /// The waiting rows: of each panel one after another, `WIDTH` numbers each, zero beyond n.
+    panels: Vec<Vec<f64>>,
+    /// Every which row stands in A for all of them.
+    thinning: usize,
+}
+
+impl NormalEquations {
+    /// Zero, for n unknowns; of A, every `thinning`-th row only, times as much. b is always exact:
+    /// thinning changes the way to a solution, not the solution.
+    pub fn new(n: usize, thinning: usize) -> Self {
+        let count = n.div_ceil(WIDTH);
+        Self {
+            tiles: vec![Mat::zeros(WIDTH, WIDTH); count * (count + 1) / 2],
+            b: vec![0.0; n],
+            panels: vec![Vec::new(); count],
+            thinning,
+        }
+    }
+
+    /// Whether the `count`-th row is among those of A. The first is not, where any are left out:
+    /// at the start of a record nothing depends on θ yet.
+    pub fn keeps(&self, count: usize) -> bool {
+        count % self.thinning == self.thinning / 2
+    }
+
+    /// b and the waiting rows, panel by panel, for the caller to add to: to each panel as many.
+    pub fn panels(&mut self) -> impl IndexedParallelIterator<Item = (&mut [f64], &mut Vec<f64>)> {
+        self.b.par_chunks_mut(WIDTH).zip(&mut self.panels)
+    }
+
+    /// The `count`-th row.
+    pub fn push(&mut self, count: usize, row: &[f64], residual: f64) {
+        let keeps = self.keeps(count);
+        let own = self.b.chunks_mut(WIDTH).zip(&mut self.panels);
+        for ((b, rows), part) in own.zip(row.chunks(WIDTH)) {
+            b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
+            if !keeps {
+                continue;
+            }
+            let end = rows.len() + WIDTH;
+            rows.extend(part);
+            rows.resize(end, 0.0);
+        }
+        self.settle();
+    }
+
+    /// After rows were added: multiplies when a block is full.
+    pub fn settle(&mut self) {
+        if self
+            .panels
+            .first()
+            .is_some_and(|p| p.len() >= BLOCK * WIDTH)
+        {
+            self.flush();
+        }
+    }
+
+    /// Brings A up to date.
+    pub fn flush(&mut self) {
+        let Self {
+            tiles,
+            panels,
+            thinning,
+            ..
+        } = self;
+        let rows = panels.first().map_or(0, |p| p.len() / WIDTH);
+        let places: Vec<(usize, usize)> = places(panels.len()).collect();
+        let work = tiles.par_iter_mut().zip(places).with_max_len(1);
+        work.for_each(|(tile, (i, j))| {
+            let panel = |i: usize| MatRef::from_column_major_slice(&panels[i], WIDTH, rows);
+            let (left, right) = (panel(i), panel(j).transpose());
+            matmul(tile, Accum::Add, left, right, *thinning as f64, Par::Seq);
+        });
+        panels.iter_mut().for_each(Vec::clear);
+    }
+
+    /// A ← A + other's, b likewise; both flushed.
+    pub fn add(&mut self, other: &Self) {
+        for (tile, other) in self.tiles.iter_mut().zip(&other.tiles) {
+            *tile += other;
+        }
+        for (b, other) in self.b.iter_mut().zip(&other.b) {
+            *b += other;
+        }
+    }
+
+    /// An entry of A.
+    pub fn entry(&self, i: usize, j: usize) -> f64 {
+        let (i, j) = (i.max(j), i.min(j));
+        let (row, column) = (i / WIDTH, j / WIDTH);
+        self.tiles[row * (row + 1) / 2 + column][(i % WIDTH, j % WIDTH)]
+    }
+
+    /// Whether A and b are made of numbers, as far as the diagonal tells.
+    pub fn is_finite(&self) -> bool {
+        let diagonal = self.diagonal();
+        diagonal.iter().chain(&self.b).all(|v| v.is_finite())
+    }
+
+    /// The diagonal of A.
+    pub fn diagonal(&self) -> Vec<f64> {
+        (0..self.b.len()).map(|i| self.entry(i, i)).collect()
+    }
+
+    /// Cholesky factor of A + diag(shift); `None` where that is not positive definite.
+    pub fn factor(&self, shift: &[f64]) -> Option<Factor> {
+        let mut l = self.lower();
+        for (i, s) in shift.iter().enumerate() {
+            l[(i, i)] += s;
+        }
+        cholesky(l)
+    }
+
+    /// Eigenvalues λ, from the least, and eigenvectors of D A D, D diagonal.
+    ///
+    /// A is a sum of squares in rounded numbers: eigenvalues below rounding are zero.
+    pub fn spectrum(&self, d: &[f64]) -> (Vec<f64>, Mat<f64>) {
+        let n = d.len();
+        let mut a = self.lower();
+        for (j, dj) in d.iter().enumerate() {
+            for (i, di) in d.iter().enumerate().skip(j) {
+                a[(i, j)] *= di * dj;
+            }
+        }
+        let (mut values, vectors) = eigen(&a);
+        let rounding = n as f64 * f64::EPSILON * values.last().copied().unwrap_or(0.0);
+        values
+            .iter_mut()
+            .for_each(|v| *v = if *v > rounding { *v } else { 0.0 });
+        (values, vectors)
+    }
+
+    /// The lower triangle of A as one matrix.
+    fn lower(&self) -> Mat<f64> {
+        let n = self.b.len();
+        let mut l = Mat::zeros(n, n);
+        for (tile, (i, j)) in self.tiles.iter().zip(places(self.panels.len())) {
+            let (row, column) = (i * WIDTH, j * WIDTH);
+            let (rows, columns) = (WIDTH.min(n - row), WIDTH.min(n - column));
+            let mut part = l.submatrix_mut(row, column, rows, columns);
+            part.copy_from(tile.submatrix(0, 0, rows, columns));
+        }
+        l
+    }
+}
+
+/// Eigenvalues, from the least, and eigenvectors of a symmetric matrix; its lower triangle is read.
+pub(crate) fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
+    let n = a.nrows();
+    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
+    if n == 0 {
+        return (vec![], vectors);
+    }
+    let wanted = evd::ComputeEigenvectors::Yes;
+    let room = evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, Default::default());
+    let mut room = MemBuffer::new(room);
+    evd::self_adjoint_evd(
+        a.as_ref(),
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        Par::Seq,
+        MemStack::new(&mut room),
+        Default::default(),
+    )
+    .expect("a finite symmetric matrix has eigenvalues");
+    ((0..n).map(|i| values[i]).collect(), vectors)
+}
+
+/// L, lower triangular, of a positive definite L Lᵀ.
+pub struct Factor(Mat<f64>);
+
+/// L of a positive definite matrix, of which the lower triangle is read.
+fn cholesky(mut l: Mat<f64>) -> Option<Factor> {
+    let n = l.nrows();
+    // on one thread: faer's own sharing out rounds differently with each number of threads
+    let room = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
+    let mut room = MemBuffer::new(room);
+    llt::factor::cholesky_in_place(
+        l.as_mut(),
+        Default::default(),
+        Par::Seq,
+        MemStack::new(&mut room),
+        Default::default(),
+    )
+    .ok()?;
+    Some(Factor(l))
+}
+
+/// (i, j) of the tiles in their order.
+fn places(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(|i| (0..=i).map(move |j| (i, j)))
+}
+
+/// x with L Lᵀ x = right.
+pub fn solve(Factor(l): &Factor, right: &[f64]) -> Vec<f64> {
+    let (mut x, n) = (right.to_vec(), l.nrows());
+    let room = llt::solve::solve_in_place_scratch::<f64>(n, 1, Par::Seq);
+    let mut room = MemBuffer::new(room);
+    let column = MatMut::from_column_major_slice_mut(&mut x, n, 1);
+    llt::solve::solve_in_place(l.as_ref(), column, Par::Seq, MemStack::new(&mut room));
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::small;
+
+    /// Blocks, a partial block and two parts added give the same normal equations as plain sums.
+    #[test]
+    fn blocks_sum_to_the_plain_normal_equations() {
+        let n = WIDTH + 7;
+        let row = |k: usize| -> Vec<f64> {
+            let entry = |i: usize| ((k * n + i) as f64).powi(2).sin();
+            (0..n).map(entry).collect()
+        };
+        let residual = |k: usize| (k as f64).cos();
+        let (mut first, mut second) = (NormalEquations::new(n, 1), NormalEquations::new(n, 1));
+        let (mut a, mut b) = (vec![0.0; n * n], vec![0.0; n]);
+        for k in 0..2 * BLOCK + 9 {
+            let part = if k < 700 { &mut first } else { &mut second };
+            let row = row(k);
+            part.push(k, &row, residual(k));
+            for i in 0..n {
+                b[i] += row[i] * residual(k);
+                for j in 0..n {
+                    a[i * n + j] += row[i] * row[j];
+                }
+            }
+        }
+        first.flush();
+        second.flush();
+        first.add(&second);
+        for i in 0..n {
+            assert!((first.diagonal()[i] - a[i * n + i]).abs() < 1e-10);
+            a[i * n + i] += 0.5;
+        }
+        let factor = first.factor(&vec![0.5; n]).unwrap();
+        let x = solve(&factor, &first.b);
+        // with D = √2 I, D A D/2 + I/2 is A + I/2
+        let (values, v) = first.spectrum(&vec![2f64.sqrt(); n]);
+        let inverse = |i: usize, j: usize| -> f64 {
+            let each = values.iter().enumerate();
+            each.map(|(k, l)| v[(i, k)] * v[(j, k)] / (0.5 * l + 0.5))
+                .sum()
+        };
+        let mut expected = small::identity(n);
+        small::solve(&mut a.clone(), &mut b, n).unwrap();
+        small::solve(&mut a, &mut expected, n).unwrap();
+        for i in 0..n {
+            assert!((x[i] - b[i]).abs() < 1e-12);
+            for j in 0..=i {
+                assert!((inverse(i, j) - expected[i * n + j]).abs() < 1e-12);
+            }
+        }
+        assert!(first.factor(&vec![-1e6; n]).is_none());
+    }
+}

@@ -1,0 +1,146 @@
+//! The one objective that every solver minimises.
+//!
+//! ```text
+//! L = ½ Σ ‖x_i − f_o(x_{i−1}, θ_{i−1})‖²_{Q_x⁻¹}          physics
+//!   + ½ Σ ‖y_i − h(x_i)‖²_{R_y⁻¹}                         data
+//!   + ½ Σ ‖θ_i − θ_{i−1}‖²_{Q_θ⁻¹}                        drift of θ
+//!   + ½ ‖x_0 − x̄_0‖²_{P_x0⁻¹} + ½ ‖θ_0 − θ̄‖²_{P_θ0⁻¹}     priors
+//! ```
+//!
+//! All covariances are diagonal. A missing measurement drops its own component at that sample
+//! and nothing else.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::numerics::step::{Scratch, Stepper};
+use crate::record::Record;
+
+/// Variances of the state part of the objective.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Q_x of one sample time, one for each state; over a gap it grows in proportion.
+    pub process: Vec<f64>,
+    /// R_y, one for each channel.
+    pub measurement: Vec<f64>,
+    /// x̄_0, one for each state.
+    pub start_mean: Vec<f64>,
+    /// P_x0, one for each state.
+    pub start: Vec<f64>,
+}
+
+impl Noise {
+    /// All variances times a factor.
+    pub fn times(&self, factor: f64) -> Self {
+        let each = |variances: &[f64]| variances.iter().map(|v| v * factor).collect();
+        Self {
+            process: each(&self.process),
+            measurement: each(&self.measurement),
+            start_mean: self.start_mean.clone(),
+            start: each(&self.start),
+        }
+    }
+
+    /// Puts the start's mean where a record's first measurements show a state.
+    pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
+        show(&mut self.start_mean, record.output(0), direct);
+    }
+}
+
+/// Puts states where the measurements of a sample show them.
+pub(crate) fn show(states: &mut [f64], output: &[f64], direct: &[Option<usize>]) {
+    for (y, direct) in output.iter().zip(direct) {
+        if let (Some(i), false) = (direct, y.is_nan()) {
+            states[*i] = *y;
+        }
+    }
+}
+
+/// The terms of the objective.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub physics: f64,
+    pub data: f64,
+    pub drift: f64,
+    /// Prior of the first state.
+    pub start: f64,
+    /// Prior of θ; its mean is where a recursion starts, and zero for batch.
+    pub prior: f64,
+}
+
+impl Cost {
+    /// L.
+    pub fn total(&self) -> f64 {
+        self.physics + self.data + self.drift + self.start + self.prior
+    }
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.physics += other.physics;
+        self.data += other.data;
+        self.drift += other.drift;
+        self.start += other.start;
+        self.prior += other.prior;
+    }
+}
+
+/// ½ Σ d²/v.
+pub fn half_square(difference: impl Iterator<Item = f64>, variance: &[f64]) -> f64 {
+    difference.zip(variance).map(|(d, v)| 0.5 * d * d / v).sum()
+}
+
+/// The data term of one sample: ½ Σ (y − h)²/R over the channels that were measured.
+pub fn data_term(measured: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
+    let residuals = measured.iter().zip(predicted);
+    residuals
+        .zip(variance)
+        .filter(|((y, _), _)| !y.is_nan())
+        .map(|((y, h), v)| 0.5 * (y - h) * (y - h) / v)
+        .sum()
+}
+
+/// The terms of a trajectory (row-major, one state per sample) for a fixed θ.
+///
+/// Samples are independent of each other here; pieces of fixed length are shared out among the
+/// threads and summed in order, so that the result does not depend on how many there are.
+pub fn trajectory_cost(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &[f64],
+    noise: &Noise,
+) -> Cost {
+    const PIECE: usize = 128;
+    let n = stepper.system().states();
+    let samples = states.len() / n;
+    let room = || {
+        let h = vec![0.0; stepper.system().measurements()];
+        (stepper.scratch(), vec![0.0; n], h)
+    };
+    let piece = |(scratch, next, h): &mut (Scratch, Vec<f64>, Vec<f64>), piece: usize| {
+        let mut cost = Cost::default();
+        for i in piece * PIECE..samples.min((piece + 1) * PIECE) {
+            let state = &states[i * n..(i + 1) * n];
+            let at = record.point(i, state, theta);
+            stepper.system().measure(&mut scratch.system, at, h);
+            cost.data += data_term(record.output(i), h, &noise.measurement);
+            if i == 0 {
+                let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
+                cost.start = half_square(from_mean, &noise.start);
+            } else {
+                let before = record.point(i - 1, &states[(i - 1) * n..i * n], theta);
+                let span = stepper.span(record.gap(i - 1));
+                stepper.advance(scratch, before, span, next);
+                let defect = state.iter().zip(&*next).map(|(x, f)| x - f);
+                cost.physics += half_square(defect, &noise.process) / span.samples;
+            }
+        }
+        cost
+    };
+    let pieces = (0..samples.div_ceil(PIECE)).into_par_iter();
+    let each: Vec<Cost> = pieces.map_init(room, piece).collect();
+    let mut cost = Cost::default();
+    each.into_iter().for_each(|c| cost += c);
+    cost
+}

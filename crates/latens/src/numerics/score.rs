@@ -1,0 +1,94 @@
+//! How good a model is: the free run and its errors.
+
+pub mod named;
+
+use crate::numerics::step::Stepper;
+use crate::record::Record;
+
+/// States of a free run from `start`, one per sample; the input is the record's, replayed.
+///
+/// Stops where a state leaves the finite numbers; the rest is NaN.
+pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]) -> Vec<f64> {
+    let n = start.len();
+    let mut states = vec![f64::NAN; record.len() * n];
+    let mut scratch = stepper.scratch();
+    states[..n].copy_from_slice(start);
+    for k in 1..record.len() {
+        let (done, rest) = states.split_at_mut(k * n);
+        let at = record.point(k - 1, &done[(k - 1) * n..], theta);
+        let span = stepper.span(record.gap(k - 1));
+        stepper.advance(&mut scratch, at, span, &mut rest[..n]);
+        if rest[..n].iter().any(|x| !x.is_finite()) {
+            rest[..n].fill(f64::NAN);
+            break;
+        }
+    }
+    states
+}
+
+/// One-step predictions f_o(x̂_{k−1}), one per sample; the first is the estimate itself.
+pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
+    let n = stepper.system().states();
+    let mut predicted = states.to_vec();
+    let mut scratch = stepper.scratch();
+    for k in 1..record.len() {
+        let state = &states[(k - 1) * n..k * n];
+        let at = record.point(k - 1, state, theta);
+        let (span, next) = (stepper.span(record.gap(k - 1)), &mut predicted[k * n..]);
+        stepper.advance(&mut scratch, at, span, &mut next[..n]);
+    }
+    predicted
+}
+
+/// Root mean square error of one column in its own unit, over the samples whose truth is known;
+/// infinite where the prediction is not finite, `None` where the truth is nowhere known.
+pub fn rmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0usize);
+    let pairs = predicted.iter().skip(column).step_by(columns);
+    for (p, t) in pairs.zip(truth.iter().skip(column).step_by(columns)) {
+        if !t.is_nan() {
+            sum += (p - t) * (p - t);
+            count += 1;
+        }
+    }
+    let value = (sum / count as f64).sqrt();
+    (count > 0).then_some(if value.is_nan() { f64::INFINITY } else { value })
+}
+
+/// [`rmse`] divided by max − min of the truth; `None` also where the truth never moves.
+pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) -> Option<f64> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for t in truth.iter().skip(column).step_by(columns) {
+        low = low.min(*t);
+        high = high.max(*t);
+    }
+    let error = rmse(predicted, truth, column, columns)?;
+    (high > low).then(|| error / (high - low))
+}
+
+/// The measured channels in a run of states, one row per sample.
+pub fn outputs(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
+    let system = stepper.system();
+    let (n, c) = (system.states(), system.measurements());
+    let mut ws = system.workspace();
+    let mut outputs = vec![f64::NAN; record.len() * c];
+    for (k, state) in states.chunks_exact(n).enumerate() {
+        let at = record.point(k, state, theta);
+        system.measure(&mut ws, at, &mut outputs[k * c..(k + 1) * c]);
+    }
+    outputs
+}
+
+/// nRMSE of each measured channel in a run of states.
+pub fn channel_nrmse(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &[f64],
+) -> Vec<Option<f64>> {
+    let c = stepper.system().measurements();
+    let outputs = outputs(stepper, record, theta, states);
+    (0..c)
+        .map(|j| nrmse(&outputs, &record.outputs, j, c))
+        .collect()
+}

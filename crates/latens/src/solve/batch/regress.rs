@@ -1,0 +1,273 @@
+//! A first θ for batch: networks fitted to what they must have put out.
+//!
+//! The known equations alone tell, with an uncertainty, what a network put out along the records
+//! ([`super::prepare::NetworkOutputs`]). Fitting it to that is plain regression by Levenberg–Marquardt,
+//! each sample weighted by how well it is known.
+
+use super::damping::Damping;
+use crate::look::prior::NetworkOutputs;
+use crate::model::Model;
+use crate::model::network::Trace;
+use crate::numerics::linalg::normal::{self, NormalEquations};
+use crate::numerics::objective::half_square;
+use crate::record::Record;
+
+/// Steps at the most, and the relative decrease that ends them before.
+const STEPS: usize = 60;
+const TOLERANCE: f64 = 1e-3;
+/// Samples for each parameter.
+const SAMPLES: usize = 10;
+/// Of many examples, every which row enters A; the gradient is exact.
+const THINNING: usize = 3;
+const MANY: usize = 1000;
+/// An output is not asked to be fitted closer than this fraction of its scale.
+const FINEST: f64 = 3e-3;
+
+/// Arguments and outputs of one call at one sample.
+struct Example {
+    network: usize,
+    arguments: Vec<f64>,
+    /// Output, value, standard deviation.
+    targets: Vec<(usize, f64, f64)>,
+}
+
+/// θ that fits the networks to the signals, from `theta` and under a prior of zero mean.
+pub(super) fn regress(
+    model: &Model,
+    records: &[Record],
+    signals: &NetworkOutputs,
+    mut theta: Vec<f64>,
+    prior: &[f64],
+) -> Vec<f64> {
+    let examples = examples(model, records, signals, theta.len());
+    let regression = Regression {
+        model,
+        examples: &examples,
+        prior,
+    };
+    let (mut damping, mut cost) = (Damping::default(), regression.cost(&theta));
+    for _ in 0..STEPS {
+        let equations = regression.equations(&theta);
+        let right: Vec<f64> = (0..theta.len())
+            .map(|i| equations.b[i] - theta[i] / prior[i])
+            .collect();
+        let before = cost;
+        while let Some(factor) = damping.factor(&equations, prior) {
+            let increment = normal::solve(&factor, &right);
+            let next: Vec<f64> = theta.iter().zip(&increment).map(|(t, d)| t + d).collect();
+            let next_cost = regression.cost(&next);
+            let predicted = damping.predicted(&equations, prior, &increment, &right);
+            if damping.accept(cost - next_cost, predicted) {
+                (theta, cost) = (next, next_cost);
+                break;
+            }
+        }
+        if before - cost < TOLERANCE * before {
+            break;
+        }
+    }
+    theta
+}
+
+struct Regression<'a> {
+    model: &'a Model,
+    examples: &'a [Example],
+    prior: &'a [f64],
+}
+
+impl Regression<'_> {
+    /// Shows each example with its network evaluated: `visit(example, weights' start, trace)`.
+    fn each(&self, theta: &[f64], gradients: bool, mut visit: impl FnMut(&Example, usize, &Trace)) {
+        let networks = self.model.system.networks();
+        let ranges = self.model.system.weight_ranges();
+        let mut traces: Vec<Trace> = networks.iter().map(|n| n.trace()).collect();
+        for example in self.examples {
+            let (network, range) = (&networks[example.network], &ranges[example.network]);
+            let trace = &mut traces[example.network];
+            for (j, value) in example.arguments.iter().enumerate() {
+                network.set_argument(trace, j, *value);
+            }
+            network.evaluate(&theta[range.clone()], trace);
+            if gradients {
+                network.differentiate(&theta[range.clone()], trace);
+            }
+            visit(example, range.start, trace);
+        }
+    }
+
+    fn cost(&self, theta: &[f64]) -> f64 {
+        let mut cost = half_square(theta.iter().copied(), self.prior);
+        self.each(theta, false, |example, _, trace| {
+            for (k, value, deviation) in &example.targets {
+                let off = (value - trace.output[*k]) / deviation;
+                cost += 0.5 * off * off;
+            }
+        });
+        cost
+    }
+
+    fn equations(&self, theta: &[f64]) -> NormalEquations {
+        let networks = self.model.system.networks();
+        let thinning = if self.examples.len() > MANY {
+            THINNING
+        } else {
+            1
+        };
+        let mut equations = NormalEquations::new(theta.len(), thinning);
+        let (mut row, mut count) = (vec![0.0; theta.len()], 0);
+        self.each(theta, true, |example, start, trace| {
+            let network = &networks[example.network];
+            for (k, value, deviation) in &example.targets {
+                row.fill(0.0);
+                let own = &mut row[start..start + network.weights()];
+                network.accumulate_gradient(trace, *k, 1.0 / deviation, own);
+                let off = (value - trace.output[*k]) / deviation;
+                equations.push(count, &row, off);
+                count += 1;
+            }
+        });
+        equations.flush();
+        equations
+    }
+}
+
+/// Some samples of the signals, evenly over the records.
+fn examples(
+    model: &Model,
+    records: &[Record],
+    signals: &NetworkOutputs,
+    parameters: usize,
+) -> Vec<Example> {
+    let (system, width) = (&signals.model.system, signals.model.states.len());
+    let zero = vec![0.0; parameters];
+    let mut ws = system.workspace();
+    let samples: usize = records.iter().map(Record::len).sum();
+    let every = (samples / (SAMPLES * parameters)).max(1);
+    let first = model.states.len();
+    let mut examples = Vec::new();
+    for (record, smoothed) in records.iter().zip(&signals.smoothed) {
+        for k in (0..record.len()).step_by(every) {
+            let state = &smoothed.states[k * width..(k + 1) * width];
+            let deviations = &smoothed.deviations[k * width..(k + 1) * width];
+            let mut call = 0;
+            system.visit_arguments(
+                &mut ws,
+                record.point(k, state, &zero),
+                |network, arguments| {
+                    let scaling = &model.system.networks()[network].scaling;
+                    let own = signals.outputs.iter().enumerate();
+                    let targets = own
+                        .filter(|(_, (c, _))| *c == call)
+                        .map(|(i, &(_, output))| {
+                            let floor = FINEST * scaling.output[output];
+                            (output, state[first + i], deviations[first + i].hypot(floor))
+                        })
+                        .collect();
+                    examples.push(Example {
+                        network,
+                        arguments: arguments.to_vec(),
+                        targets,
+                    });
+                    call += 1;
+                },
+            );
+        }
+    }
+    examples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Smoothed;
+    use crate::look::prior::initial_theta;
+    use crate::numerics::objective::Cost;
+
+    /// x' = net(x) and what the network must have put out at each x, and how well that is known.
+    fn case(layers: &str, points: &[(f64, f64, f64)]) -> (Model, Record, NetworkOutputs) {
+        let text = format!(
+            "[time]\nstep = 0.1\n[states.x]\nderivative = \"net(x)\"\n\
+             [measurements]\ny = \"x\"\n[networks.net]\nlayers = {layers}\n"
+        );
+        let model = Model::from_text("regression", &text).unwrap();
+        let record = Record {
+            name: "points".into(),
+            time: (0..points.len()).map(|k| k as f64 * 0.1).collect(),
+            inputs: vec![],
+            outputs: points.iter().map(|p| p.0).collect(),
+            truth: None,
+            d_u: 0,
+            d_y: 1,
+            d_x: 1,
+        };
+        let smoothed = Smoothed {
+            states: points.iter().flat_map(|p| [p.0, p.1]).collect(),
+            deviations: points.iter().flat_map(|p| [0.0, p.2]).collect(),
+            cost: Cost::default(),
+        };
+        let (signals, outputs) = model.signals().unwrap();
+        let signals = NetworkOutputs {
+            model: signals,
+            outputs,
+            smoothed: vec![smoothed],
+        };
+        (model, record, signals)
+    }
+
+    fn output(model: &Model, theta: &[f64], x: f64) -> f64 {
+        let network = &model.system.networks()[0];
+        let mut trace = network.trace();
+        network.set_argument(&mut trace, 0, x);
+        network.evaluate(theta, &mut trace);
+        trace.output[0]
+    }
+
+    fn fitted(
+        model: &Model,
+        record: &Record,
+        signals: &NetworkOutputs,
+        seed: u64,
+        prior: f64,
+    ) -> Vec<f64> {
+        let theta = initial_theta(model, seed);
+        let prior = vec![prior; theta.len()];
+        regress(model, std::slice::from_ref(record), signals, theta, &prior)
+    }
+
+    /// A smooth function is found from its values, to about the resolution asked for.
+    #[test]
+    fn a_smooth_function_is_found() {
+        let truth = |x: f64| (2.0 * x).sin() + 0.3 * x;
+        let points: Vec<_> = (0..200).map(|k| f64::from(k) / 100.0 - 1.0).collect();
+        let exact: Vec<_> = points.iter().map(|&x| (x, truth(x), 0.0)).collect();
+        let (model, record, signals) = case("[\"8 tanh\"]", &exact);
+        for seed in 1..=3 {
+            let theta = fitted(&model, &record, &signals, seed, 10.0);
+            let off = points
+                .iter()
+                .map(|&x| (output(&model, &theta, x) - truth(x)).abs());
+            let off = off.fold(0.0, f64::max);
+            assert!(off < 3.0 * FINEST, "seed {seed}: {off}");
+        }
+    }
+
+    /// Two groups contradict each other at every x: the mean that is found is weighted by how well
+    /// each is known.
+    #[test]
+    fn what_is_known_less_counts_less() {
+        let pairs = (0..18).map(|k| (k / 2, k % 2));
+        let points: Vec<_> = pairs
+            .map(|(k, group)| {
+                let (value, deviation) = [(1.0, 0.1), (-1.0, 0.2)][group as usize];
+                (f64::from(k) / 9.0, value, deviation)
+            })
+            .collect();
+        let (model, record, signals) = case("[]", &points);
+        let theta = fitted(&model, &record, &signals, 1, 1e6);
+        // weights 1/0.01 and 1/0.04
+        for x in [0.0, 0.5, 0.9] {
+            let found = output(&model, &theta, x);
+            assert!((found - 0.6).abs() < 1e-2, "{found}");
+        }
+    }
+}

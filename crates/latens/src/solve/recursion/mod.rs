@@ -1,0 +1,324 @@
+//! The recursions: filters that pass over the records sample by sample, again and again.
+//!
+//! [`sweep`] has what they share, [`alternating`] and [`joint`] the step of each. Here is where each
+//! pass starts, what it leaves, and which one is kept.
+
+pub mod alternating;
+pub mod joint;
+pub mod sweep;
+
+use super::batch::one_segment;
+use super::checkpoint::{Checkpoint, Start};
+use super::{Learned, Observer, PassReport, Problem, Solver, precision};
+use crate::Error;
+use crate::filter::Smoothed;
+use crate::look::prior::{initial_theta, starting_at};
+use crate::model::settings::{Level, Settings};
+use crate::numerics::linalg::PackedCovariance;
+use crate::numerics::objective::{Cost, Noise, trajectory_cost};
+use crate::record::Record;
+use alternating::Form;
+use sweep::{Pass, Segment};
+
+/// States and θ in turn: the paper's Theorem 1, corrected.
+pub struct Alternating;
+
+/// The same with the θ equations as they stand in print.
+pub struct AsPrinted;
+
+/// States and θ together, with their cross-covariance.
+pub struct Joint;
+
+/// One pass of a recursion over segments.
+type SweepAll = fn(&mut Pass, &[Segment]) -> Result<(), Error>;
+
+/// The settings of the paper, absolute as they stand in print.
+fn printed(solver: &dyn Solver) -> Settings {
+    Settings {
+        solver: solver.name().into(),
+        passes: 20,
+        known_noise: Level::Variance(1e-5),
+        hidden_noise: Level::Variance(1e-5),
+        measurement_noise: Level::Variance(1e-10),
+        start_noise: Level::Variance(1e-2),
+        parameter_variance: 1e2,
+        parameter_drift: 1e-2,
+        anneal: 1.0,
+        parameter_noise: 1.0,
+        count_state_uncertainty: false,
+        scale_outputs: false,
+        keep_best: false,
+        ..Settings::default()
+    }
+}
+
+impl Solver for Alternating {
+    fn name(&self) -> &'static str {
+        "alternating"
+    }
+
+    fn about(&self) -> &'static str {
+        "states and θ in turn, sample by sample: the method of Ghanem et al. (AAAI 2025), corrected"
+    }
+
+    fn settings(&self) -> Settings {
+        Settings::default()
+    }
+
+    fn printed_settings(&self) -> Option<Settings> {
+        Some(printed(self))
+    }
+
+    fn learn(
+        &self,
+        problem: &Problem,
+        start: Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Learned, Error> {
+        let advice = "lower ⟦parameter_variance⟧ or raise ⟦parameter_noise⟧";
+        let all: SweepAll = |pass, segments| alternating::sweep(pass, segments, Form::Corrected);
+        run(problem, start, all, advice, observer)
+    }
+}
+
+impl Solver for AsPrinted {
+    fn name(&self) -> &'static str {
+        "as-printed"
+    }
+
+    fn about(&self) -> &'static str {
+        "alternating as it stands in the paper"
+    }
+
+    fn settings(&self) -> Settings {
+        printed(self)
+    }
+
+    fn printed_settings(&self) -> Option<Settings> {
+        Some(printed(self))
+    }
+
+    fn learn(
+        &self,
+        problem: &Problem,
+        start: Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Learned, Error> {
+        let all: SweepAll = |pass, segments| alternating::sweep(pass, segments, Form::AsPrinted);
+        run(problem, start, all, LOWER_VARIANCE, observer)
+    }
+}
+
+impl Solver for Joint {
+    fn name(&self) -> &'static str {
+        "joint"
+    }
+
+    fn about(&self) -> &'static str {
+        "one filter on states and θ together, sample by sample"
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            solver: self.name().into(),
+            known_noise: Level::Relative(1e-5),
+            hidden_noise: Level::Relative(1e-2),
+            parameter_drift: 0.0,
+            anneal: 1.0,
+            ..Settings::default()
+        }
+    }
+
+    fn printed_settings(&self) -> Option<Settings> {
+        Some(printed(self))
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), Error> {
+        one_segment(self, settings)
+    }
+
+    fn learn(
+        &self,
+        problem: &Problem,
+        start: Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Learned, Error> {
+        run(problem, start, joint::sweep, LOWER_VARIANCE, observer)
+    }
+}
+
+const LOWER_VARIANCE: &str = "lower ⟦parameter_variance⟧";
+
+/// A pass that may be kept.
+struct Kept {
+    free_run: f64,
+    theta: Vec<f64>,
+    covariance: PackedCovariance,
+    number: usize,
+}
+
+/// Passes a recursion over the records, again and again.
+fn run(
+    problem: &Problem,
+    start: Start,
+    sweep_all: SweepAll,
+    advice: &'static str,
+    observer: &mut dyn Observer,
+) -> Result<Learned, Error> {
+    let (settings, records, noise) = (problem.settings, problem.records, problem.noise);
+    let mut smoothed = problem.prior.states.clone();
+    let (variance, precision) = (settings.parameter_variance, precision(settings));
+    let (prior, mut theta, mut covariance, mut reports) = match start {
+        Start::At(theta) => {
+            let size = theta.len();
+            let covariance = PackedCovariance::scaled_identity(size, variance, precision);
+            (theta.clone(), theta, covariance, vec![])
+        }
+        Start::From(r) => {
+            let prior = initial_theta(problem.model, r.seed);
+            (
+                prior,
+                r.theta.to_vec(),
+                r.covariance.clone(),
+                r.reports.clone(),
+            )
+        }
+    };
+    let done = reports.len();
+    let mut drift = settings.parameter_drift * settings.anneal.powi(done as i32);
+    let mut best = reports.last().map(|report: &PassReport| Kept {
+        free_run: report.free_run,
+        theta: theta.clone(),
+        covariance: covariance.clone(),
+        number: done,
+    });
+    let mut stopped = false;
+    for number in done + 1..=settings.passes {
+        if number > 1 {
+            smoothed = problem.smooth_all(&theta, noise, smoothed);
+        }
+        let segments = cut(records, &smoothed, noise, settings);
+        let theta_before = theta.clone();
+        let mut pass = Pass {
+            model: problem.model,
+            stepper: problem.stepper,
+            settings,
+            noise,
+            scale: &problem.scales.scale,
+            theta,
+            covariance,
+            drift,
+            number,
+            cost: start_cost(problem, &theta_before, &smoothed),
+            consistency: (0.0, 0),
+            advice,
+            observer,
+            stop: false,
+        };
+        sweep_all(&mut pass, &segments)?;
+        let moved = pass
+            .theta
+            .iter()
+            .zip(&prior)
+            .map(|(a, b)| (a - b) * (a - b));
+        pass.cost.prior = 0.5 * moved.sum::<f64>() / variance;
+        let (cost, consistency, stop) = (pass.cost, pass.consistency, pass.stop);
+        theta = pass.theta;
+        covariance = pass.covariance;
+        drift *= settings.anneal;
+
+        let free_run = if settings.keep_best || number == settings.passes {
+            problem.measured_error(&theta, problem.noise, &smoothed)
+        } else {
+            f64::NAN
+        };
+        let report = PassReport {
+            pass: number,
+            cost,
+            consistency: consistency.0 / consistency.1.max(1) as f64,
+            evidence: None,
+            free_run,
+            damping: None,
+        };
+        let better = |b: &Kept| free_run <= b.free_run || b.free_run.is_nan();
+        if !settings.keep_best || best.as_ref().is_none_or(better) {
+            best = Some(Kept {
+                free_run,
+                theta: theta.clone(),
+                covariance: covariance.clone(),
+                number,
+            });
+        }
+        let go_on = observer.pass(&report) && !stop;
+        reports.push(report);
+        if !go_on {
+            stopped = number < settings.passes;
+            break;
+        }
+    }
+    let mut kept = done;
+    if let Some(best) = best {
+        (theta, covariance, kept) = (best.theta, best.covariance, best.number);
+    }
+    let smoothed = problem.smooth_all(&theta, noise, smoothed);
+    Ok(Learned {
+        covariance,
+        noise: noise.clone(),
+        free_runs: None,
+        free_run: problem.measured_error(&theta, problem.noise, &smoothed),
+        theta,
+        smoothed,
+        consistency: reports.last().map_or(f64::NAN, |r| r.consistency),
+        variance_inflation: 1.0,
+        reports,
+        // every pass counts the data once more
+        draws: vec![],
+        evidence: None,
+        checkpoint: Checkpoint::Pass(kept),
+        stopped,
+    })
+}
+
+/// The terms of the first samples, which no step leads to: the starts and their measurements.
+fn start_cost(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> Cost {
+    let (stepper, n) = (problem.stepper, problem.noise.process.len());
+    let mut cost = Cost::default();
+    for (record, s) in problem.records.iter().zip(smoothed) {
+        let noise = starting_at(stepper, record, problem.noise);
+        let start = &s.states[..n];
+        cost += trajectory_cost(stepper, record, theta, start, &noise);
+    }
+    cost
+}
+
+/// Cuts the records into as many segments as are asked for, each at a smoothed state.
+fn cut<'r>(
+    records: &'r [Record],
+    smoothed: &[Smoothed],
+    noise: &Noise,
+    settings: &Settings,
+) -> Vec<Segment<'r>> {
+    let n = noise.process.len();
+    let mut segments = Vec::new();
+    for (record, s) in records.iter().zip(smoothed) {
+        // samples at the joints belong to both neighbours: the step between them is in one
+        let steps = record.len() - 1;
+        let count = settings.segments.min(steps);
+        for b in 0..count {
+            let (from, to) = (b * steps / count, (b + 1) * steps / count);
+            let start_variance = match settings.start_noise {
+                Level::Variance(_) => noise.start.clone(),
+                Level::Relative(_) => (from * n..(from + 1) * n)
+                    .map(|i| s.deviations[i].powi(2))
+                    .collect(),
+            };
+            segments.push(Segment {
+                record,
+                samples: from..to + 1,
+                start: s.states[from * n..(from + 1) * n].to_vec(),
+                start_variance,
+            });
+        }
+    }
+    segments
+}

@@ -1,0 +1,89 @@
+//! The solvers that there are, by name.
+
+use std::sync::RwLock;
+
+use super::{Solver, batch, recursion};
+use crate::Error;
+use crate::model::Model;
+use crate::model::settings::{Settings, SettingsLayer};
+use crate::model::suggest;
+
+/// The solvers of Latens, the default first.
+pub const OWN: [&dyn Solver; 4] = [
+    &batch::Batch,
+    &recursion::Joint,
+    &recursion::Alternating,
+    &recursion::AsPrinted,
+];
+
+static REGISTERED: RwLock<Vec<&'static dyn Solver>> = RwLock::new(Vec::new());
+
+/// Adds a solver; one of that name that was added before is replaced.
+pub fn register(solver: &'static dyn Solver) {
+    let mut all = REGISTERED
+        .write()
+        .expect("nobody panics while it is locked");
+    all.retain(|other| other.name() != solver.name());
+    all.push(solver);
+}
+
+/// All solvers: those of Latens, and those that were added.
+pub fn solvers() -> Vec<&'static dyn Solver> {
+    let added = REGISTERED.read().expect("nobody panics while it is locked");
+    OWN.into_iter().chain(added.iter().copied()).collect()
+}
+
+/// The solver of a name.
+///
+/// # Errors
+/// [`Error::Setting`] with what may have been meant.
+pub fn find(name: &str) -> Result<&'static dyn Solver, Error> {
+    let all = solvers();
+    let names: Vec<&str> = all.iter().map(|s| s.name()).collect();
+    let place = suggest::find(name, &names, "solver").map_err(Error::Setting)?;
+    Ok(all[place])
+}
+
+/// The settings of every solver of Latens, the default first.
+pub fn defaults() -> Vec<Settings> {
+    OWN.iter().map(|solver| solver.settings()).collect()
+}
+
+/// The settings that layers make, the last one first in rank.
+///
+/// # Errors
+/// [`Error::Setting`] for a solver that there is not, or the paper's settings for one that the
+/// paper does not have.
+pub fn resolve(layers: &[&SettingsLayer]) -> Result<Settings, Error> {
+    let name = layers
+        .iter()
+        .rev()
+        .find_map(|layer| layer.solver.as_deref());
+    let solver = find(name.unwrap_or(OWN[0].name()))?;
+    let printed = layers.iter().rev().find_map(|layer| layer.printed_settings);
+    let mut settings = match printed {
+        Some(true) => solver.printed_settings().ok_or_else(|| {
+            Error::Setting("the paper's settings are those of its recursion; choose ⟦solver⟧ alternating, joint or as-printed".into())
+        })?,
+        _ => solver.settings(),
+    };
+    layers.iter().for_each(|layer| layer.onto(&mut settings));
+    Ok(settings)
+}
+
+/// Rejects settings that make no sense for a model or for their solver.
+///
+/// # Errors
+/// [`Error::Setting`] with what does not.
+pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
+    let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
+    let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
+    settings.check(&states, &channels).map_err(Error::Setting)?;
+    if model.system.parameters() == 0 {
+        return Err(Error::Setting(format!(
+            "{} has nothing to learn; call a network in an equation or add [unknowns]",
+            model.name
+        )));
+    }
+    find(&settings.solver)?.check(settings)
+}
