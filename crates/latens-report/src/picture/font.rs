@@ -1,0 +1,163 @@
+//! The letters of pictures: DejaVu Sans, thin and thick, which the program carries with it.
+//!
+//! A character that it lacks is drawn as an empty box.
+
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
+
+use super::scene::{Path, Point, Segment, Text, Transform};
+
+const PLAIN: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
+const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.ttf");
+
+/// One face; lengths are parts of the letters' size.
+pub struct Font {
+    pub face: Face<'static>,
+    /// As PostScript names it.
+    pub name: &'static str,
+    /// Units of the file in the size.
+    em: f64,
+}
+
+/// A letter of a line.
+pub struct Letter {
+    pub char: char,
+    pub glyph: GlyphId,
+    /// Where it begins.
+    pub at: f64,
+    /// How much farther the next one would begin, were it not moved nearer or off.
+    pub advance: f64,
+}
+
+impl Font {
+    /// The thin or the thick face.
+    ///
+    /// # Errors
+    /// None, unless the program was built with another file in the font's place.
+    pub fn new(bold: bool) -> Result<Self, String> {
+        let (data, name) = match bold {
+            false => (PLAIN, "DejaVuSans"),
+            true => (BOLD, "DejaVuSans-Bold"),
+        };
+        let face = Face::parse(data, 0).map_err(|e| format!("{name}: {e}"))?;
+        let em = f64::from(face.units_per_em());
+        Ok(Self { face, name, em })
+    }
+
+    /// A length of the file as a part of the size.
+    pub fn part(&self, units: i16) -> f64 {
+        f64::from(units) / self.em
+    }
+
+    /// The letters of a line side by side, and its width.
+    pub fn line(&self, text: &str) -> (Vec<Letter>, f64) {
+        let (mut letters, mut at): (Vec<Letter>, f64) = (vec![], 0.0);
+        for char in text.chars() {
+            let glyph = self.face.glyph_index(char).unwrap_or_default();
+            if let Some(before) = letters.last() {
+                at += self.kerning(before.glyph, glyph);
+            }
+            let advance = self.face.glyph_hor_advance(glyph).unwrap_or_default();
+            let advance = f64::from(advance) / self.em;
+            letters.push(Letter {
+                char,
+                glyph,
+                at,
+                advance,
+            });
+            at += advance;
+        }
+        (letters, at)
+    }
+
+    /// How much farther off than usual two letters stand.
+    fn kerning(&self, left: GlyphId, right: GlyphId) -> f64 {
+        let tables = self.face.tables().kern.iter();
+        let mut tables = tables.flat_map(|kern| kern.subtables);
+        let units = tables.find_map(|table| table.glyphs_kerning(left, right));
+        units.map_or(0.0, |units| self.part(units))
+    }
+
+    /// A line's outlines on the page.
+    pub fn outlines(&self, text: &Text) -> Path {
+        let (letters, width) = self.line(&text.text);
+        let mut path = Path::default();
+        let scale = text.size / self.em;
+        for letter in letters {
+            let start = (letter.at - text.before * width) * text.size;
+            let place = text.place.of(&Transform::shift([start, 0.0]));
+            let place = place.of(&Transform::scale(scale, -scale));
+            let mut pen = Pen::default();
+            // spaces have no outline
+            let _ = self.face.outline_glyph(letter.glyph, &mut pen);
+            path.0.extend(Path(pen.segments).through(&place).0);
+        }
+        path
+    }
+}
+
+/// Takes down an outline.
+#[derive(Default)]
+struct Pen {
+    segments: Vec<Segment>,
+    at: Point,
+}
+
+impl Pen {
+    fn to(&mut self, segment: Segment, at: Point) {
+        self.segments.push(segment);
+        self.at = at;
+    }
+}
+
+fn point(x: f32, y: f32) -> Point {
+    [f64::from(x), f64::from(y)]
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.to(Segment::Move(point(x, y)), point(x, y));
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.to(Segment::Line(point(x, y)), point(x, y));
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let (from, handle, end) = (self.at, point(x1, y1), point(x, y));
+        // the same curve with two handles
+        let near = |p: Point| [0, 1].map(|i| p[i] + 2.0 / 3.0 * (handle[i] - p[i]));
+        self.to(Segment::Curve(near(from), near(end), end), end);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let curve = Segment::Curve(point(x1, y1), point(x2, y2), point(x, y));
+        self.to(curve, point(x, y));
+    }
+
+    fn close(&mut self) {
+        self.segments.push(Segment::Close);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Our texts need no box; letters that go well together stand nearer; strangers get a box.
+    #[test]
+    fn letters_are_there() {
+        for bold in [false, true] {
+            let font = Font::new(bold).unwrap();
+            let ours = "Ab9 −–—θνσλδµμ²³⁻¹₀₂·×±°½√∂∞≤≥→←′″…’‖ΔΣΩÅéßŁЖ";
+            for c in ours.chars() {
+                assert!(font.face.glyph_index(c).is_some(), "{c}");
+            }
+            let (_, near) = font.line("AV");
+            let alone: f64 = ["A", "V"].iter().map(|c| font.line(c).1).sum();
+            assert!(near < alone, "{near} {alone}");
+            let (letters, width) = font.line("漢\u{1f600}\u{1}");
+            assert_eq!(letters.len(), 3);
+            assert!(letters.iter().all(|l| l.glyph == GlyphId(0)) && width > 1.0);
+        }
+    }
+}
