@@ -1,13 +1,14 @@
-//! The letters of pictures: DejaVu Sans, thin and thick, which the program carries with it.
+//! The letters of pictures: DejaVu Sans Condensed, thin and thick, which the program carries with it.
 //!
-//! A character that it lacks is drawn as an empty box.
+//! It is about as wide as Helvetica, for which the figures have room; DejaVu Sans is wider. A character
+//! that it lacks is drawn as an empty box.
 
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 use super::scene::{Path, Point, Segment, Text, Transform};
 
-const PLAIN: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
-const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.ttf");
+const PLAIN: &[u8] = include_bytes!("../../fonts/DejaVuSansCondensed.ttf");
+const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSansCondensed-Bold.ttf");
 
 /// One face; lengths are parts of the letters' size.
 pub struct Font {
@@ -35,8 +36,8 @@ impl Font {
     /// None, unless the program was built with another file in the font's place.
     pub fn new(bold: bool) -> Result<Self, String> {
         let (data, name) = match bold {
-            false => (PLAIN, "DejaVuSans"),
-            true => (BOLD, "DejaVuSans-Bold"),
+            false => (PLAIN, "DejaVuSansCondensed"),
+            true => (BOLD, "DejaVuSansCondensed-Bold"),
         };
         let face = Face::parse(data, 0).map_err(|e| format!("{name}: {e}"))?;
         let em = f64::from(face.units_per_em());

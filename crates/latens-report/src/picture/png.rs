@@ -5,10 +5,7 @@ use std::io::Write;
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 
-use super::raster::Canvas;
-
-/// Bytes of a pixel.
-const PIXEL: usize = 3;
+use super::raster::{Canvas, PIXEL};
 
 /// The file.
 ///

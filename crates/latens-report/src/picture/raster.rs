@@ -6,6 +6,8 @@ use super::stroke;
 
 /// Scan lines in a pixel. Along a scan line, what is covered of a pixel is exact.
 const LINES: usize = 8;
+/// Bytes of a pixel.
+pub const PIXEL: usize = 3;
 /// Pixels at the most: a gigabyte of memory.
 const MOST: f64 = 3e8;
 
@@ -112,7 +114,7 @@ impl Canvas {
         Self {
             width,
             height,
-            pixels: vec![255; 3 * width * height],
+            pixels: vec![255; PIXEL * width * height],
         }
     }
 
@@ -151,7 +153,7 @@ impl Canvas {
                 let crossed = near.iter().filter(|e| e.top <= y && y < e.bottom);
                 crossings.clear();
                 crossings.extend(crossed.map(|e| (e.x + e.slope * y, e.way)));
-                crossings.sort_by(|a, b| a.0.total_cmp(&b.0));
+                crossings.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
                 spans(&crossings, [clip[0], clip[2]], &mut cover, &mut seen);
             }
             self.blend(row, &mut cover, seen, paint);
@@ -161,14 +163,15 @@ impl Canvas {
     /// Lays a colour over a row, as far as it is covered, and clears `cover`.
     fn blend(&mut self, row: usize, cover: &mut [f64], [from, to]: [usize; 2], paint: Fill) {
         let mut covered = 0.0;
-        for x in from..to.min(self.width) {
-            covered += cover[x];
+        let own = &mut self.pixels[PIXEL * self.width * row..][..PIXEL * self.width];
+        let touched = own.chunks_exact_mut(PIXEL).zip(&*cover);
+        for (pixel, more) in touched.take(to).skip(from) {
+            covered += more;
             let opacity = paint.opacity * (covered / LINES as f64).clamp(0.0, 1.0);
             if opacity > 0.0 {
-                let at = 3 * (row * self.width + x);
-                for (pixel, colour) in self.pixels[at..at + 3].iter_mut().zip(paint.colour) {
-                    let below = f64::from(*pixel);
-                    *pixel = (below + opacity * (f64::from(colour) - below)).round() as u8;
+                for (part, colour) in pixel.iter_mut().zip(paint.colour) {
+                    let below = f64::from(*part);
+                    *part = (below + opacity * (f64::from(colour) - below)).round() as u8;
                 }
             }
         }
@@ -232,7 +235,11 @@ mod tests {
         // cut, and hanging over all edges of the page
         let mut canvas = Canvas::new([6, 5]);
         let large = vec![[-9.0, -9.0], [20.0, -9.0], [20.0, 20.0], [-9.0, 20.0]];
-        canvas.fill(&[large.clone()], paint, Some([1.0, 1.0, 3.25, 2.5]));
+        canvas.fill(
+            std::slice::from_ref(&large),
+            paint,
+            Some([1.0, 1.0, 3.25, 2.5]),
+        );
         assert_eq!(row(&canvas, 1), [255, 128, 128, 223, 255, 255]);
         assert_eq!(row(&canvas, 2), [255, 191, 191, 239, 255, 255]);
         assert_eq!(row(&canvas, 3), [255; 6]);
