@@ -46,8 +46,15 @@ impl Form {
     pub fn encode(self, svg: &str) -> Result<Vec<u8>, String> {
         match self {
             Self::Svg => Ok(svg.as_bytes().to_vec()),
-            Self::Pdf => pdf::encode(&svg::read(svg)?),
-            Self::Png => png::encode(&raster::draw(&svg::read(svg)?, PIXELS)?),
+            Self::Pdf => pdf::encode(&scene(svg)?),
+            Self::Png => png::encode(&raster::draw(&scene(svg)?, PIXELS)?),
         }
     }
+}
+
+/// What a drawing shows, with its texts on the page.
+fn scene(svg: &str) -> Result<scene::Scene, String> {
+    let mut scene = svg::read(svg)?;
+    font::fit(&mut scene)?;
+    Ok(scene)
 }

@@ -5,7 +5,7 @@
 
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-use super::scene::{Path, Point, Segment, Text, Transform};
+use super::scene::{Item, Path, Point, Scene, Segment, Text, Transform};
 
 const PLAIN: &[u8] = include_bytes!("../../fonts/DejaVuSansCondensed.ttf");
 const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSansCondensed-Bold.ttf");
@@ -96,6 +96,30 @@ impl Font {
     }
 }
 
+/// Makes lines that would run off the right side of the page as small as it takes, within reason.
+///
+/// # Errors
+/// Those of [`Font::new`].
+pub fn fit(scene: &mut Scene) -> Result<(), String> {
+    const MARGIN: f64 = 4.0;
+    const SMALLEST: f64 = 0.7;
+    let fonts = [Font::new(false)?, Font::new(true)?];
+    for item in &mut scene.items {
+        let Item::Text(text) = item else {
+            continue;
+        };
+        let [along, aside, .., x, _] = text.place.0;
+        if text.before == 0.0 && along > 0.0 && aside == 0.0 {
+            let (_, width) = fonts[usize::from(text.bold)].line(&text.text);
+            let (room, width) = (scene.width - MARGIN - x, width * text.size);
+            if width > room {
+                text.size *= (room / width).clamp(SMALLEST, 1.0);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Takes down an outline.
 #[derive(Default)]
 struct Pen {
@@ -160,5 +184,36 @@ mod tests {
             assert_eq!(letters.len(), 3);
             assert!(letters.iter().all(|l| l.glyph == GlyphId(0)) && width > 1.0);
         }
+    }
+
+    /// A line that is a little too long is made smaller; one that fits is left alone.
+    #[test]
+    fn lines_stay_on_the_page() {
+        let size = |line: &str| {
+            let text = Text {
+                text: line.into(),
+                place: Transform::shift([10.0, 10.0]),
+                size: 10.0,
+                bold: false,
+                colour: [0; 3],
+                before: 0.0,
+            };
+            let mut scene = Scene {
+                width: 100.0,
+                height: 20.0,
+                items: vec![Item::Text(text)],
+            };
+            fit(&mut scene).unwrap();
+            match &scene.items[0] {
+                Item::Text(text) => text.size,
+                Item::Shape { .. } => unreachable!("a text stays a text"),
+            }
+        };
+        assert_eq!((size("it fits"), size("")), (10.0, 10.0));
+        let little = size("mmmmmmmmmmm");
+        assert!(little < 10.0 && little > 7.0, "{little}");
+        let (_, width) = Font::new(false).unwrap().line("mmmmmmmmmmm");
+        assert!((10.0 + little * width - 96.0).abs() < 1e-9);
+        assert_eq!(size(&"m".repeat(99)), 7.0);
     }
 }
