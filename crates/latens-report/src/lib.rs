@@ -7,7 +7,8 @@
 //! [`mod@check`] of records, and [`warnings`].
 //!
 //! Figures that stand still are drawn here, as SVG, for the page and for papers alike
-//! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
+//! ([`plot`]); [`picture`] makes PNG and PDF of them. The states over time are drawn by the page
+//! itself, so that they can be zoomed.
 
 pub mod base64;
 pub mod check;

@@ -1,12 +1,23 @@
 //! A figure as a file: SVG as it is, PNG and PDF drawn from it.
+//!
+//! [`svg`] reads what [`crate::plot`] wrote into a [`scene`]; [`raster`] makes pixels of it and [`pdf`] a
+//! page. Letters come from a font that the program carries, so that a picture is the same on all machines.
 
-use std::sync::Arc;
-
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, fontdb};
+mod font;
+mod pdf;
+mod pdf_text;
+mod png;
+mod raster;
+mod scene;
+mod stroke;
+mod style;
+mod subset;
+mod svg;
+#[cfg(test)]
+mod tests;
 
 /// Pixels of a PNG for each unit of the figure: print quality at the width of a column.
-const PIXELS: f32 = 3.0;
+const PIXELS: f64 = 3.0;
 
 /// The form of a figure's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,57 +39,22 @@ impl Form {
         }
     }
 
-    /// The bytes of the file.
+    /// The bytes of the file, from the SVG that [`crate::figures::draw`] gives.
     ///
     /// # Errors
-    /// What stands in the way of a picture: no fonts, or no memory.
+    /// What stands in the way of a picture: an SVG that is not from here, or one that is too large.
     pub fn encode(self, svg: &str) -> Result<Vec<u8>, String> {
-        if self == Self::Svg {
-            return Ok(svg.as_bytes().to_vec());
-        }
-        let mut fonts = fontdb::Database::new();
-        fonts.load_system_fonts();
-        if fonts.is_empty() {
-            return Err("this machine has no fonts to draw with: install some (for example DejaVu or Liberation), or write an .svg".into());
-        }
-        // what Helvetica falls back to where nobody has it
-        let family = first_of(&fonts, &["Liberation Sans", "Arial", "DejaVu Sans"]);
-        fonts.set_sans_serif_family(family);
-        let options = usvg::Options {
-            fontdb: Arc::new(fonts),
-            ..usvg::Options::default()
-        };
-        let tree = usvg::Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
         match self {
-            Self::Pdf => {
-                let (how, page) = (
-                    svg2pdf::ConversionOptions::default(),
-                    svg2pdf::PageOptions::default(),
-                );
-                svg2pdf::to_pdf(&tree, how, page).map_err(|e| e.to_string())
-            }
-            _ => {
-                let size = tree.size().to_int_size().scale_by(PIXELS);
-                let room = size.and_then(|s| Pixmap::new(s.width(), s.height()));
-                let mut room = room.ok_or("the figure is too large for a picture")?;
-                let scale = Transform::from_scale(PIXELS, PIXELS);
-                resvg::render(&tree, scale, &mut room.as_mut());
-                room.encode_png().map_err(|e| e.to_string())
-            }
+            Self::Svg => Ok(svg.as_bytes().to_vec()),
+            Self::Pdf => pdf::encode(&scene(svg)?),
+            Self::Png => png::encode(&raster::draw(&scene(svg)?, PIXELS)?),
         }
     }
 }
 
-/// The first family that there is; else any.
-fn first_of(fonts: &fontdb::Database, names: &[&str]) -> String {
-    let has = |name: &&&str| {
-        let mut all = fonts.faces().flat_map(|face| &face.families);
-        all.any(|(family, _)| family == **name)
-    };
-    let any = fonts.faces().next().and_then(|face| face.families.first());
-    let any = any.map_or(String::new(), |(family, _)| family.clone());
-    names
-        .iter()
-        .find(has)
-        .map_or(any, |name| (*name).to_string())
+/// What a drawing shows, with its texts on the page.
+fn scene(svg: &str) -> Result<scene::Scene, String> {
+    let mut scene = svg::read(svg)?;
+    font::fit(&mut scene)?;
+    Ok(scene)
 }

@@ -87,7 +87,7 @@ pub fn labelled(name: &str, unit: &str) -> String {
     }
 }
 
-/// Text that may stand in HTML and SVG.
+/// Text that may stand in HTML and SVG; characters that may not in any way are replaced.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -97,6 +97,9 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}' => {
+                safe.push(char::REPLACEMENT_CHARACTER);
+            }
             c => safe.push(c),
         }
     }
