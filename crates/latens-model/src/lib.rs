@@ -61,6 +61,8 @@ pub fn schema() -> serde_json::Value {
     let mut schema: serde_json::Value =
         serde_json::from_str(include_str!("schema.json")).expect("the schema is JSON (tested)");
     schema["properties"]["fit"] = settings::schema();
+    let methods: Vec<&str> = Method::NAMES.iter().map(|(name, _)| *name).collect();
+    schema["properties"]["time"]["properties"]["method"]["enum"] = methods.into();
     schema
 }
 

@@ -37,6 +37,7 @@ pub struct Simulation {
     pub noise: Vec<Option<NoiseLevel>>,
     /// Process noise that replaces the model's: standard deviation per √time, each state.
     pub process_noise: Option<Vec<f64>>,
+    /// Of the noise.
     pub seed: u64,
 }
 

@@ -61,12 +61,15 @@ pub struct Check {
     pub noise: Vec<f64>,
     /// Largest minus smallest value of each channel.
     pub range: Vec<f64>,
-    /// Length of a window, in time and samples.
+    /// Length of a window, in time.
     pub window: f64,
+    /// The same in samples.
     pub window_samples: usize,
+    /// What the records say about each state.
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart: only a combination of each group is determined.
     pub together: Vec<Vec<String>>,
+    /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,

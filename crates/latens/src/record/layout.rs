@@ -45,6 +45,7 @@ pub struct Columns {
     pub time: Option<usize>,
     /// In the order of the layout, as the others.
     pub inputs: Vec<usize>,
+    /// Of each measurement.
     pub measurements: Vec<usize>,
     /// The truth of each state, where the table has it.
     pub truth: Vec<Option<usize>>,
