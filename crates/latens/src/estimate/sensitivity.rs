@@ -20,6 +20,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::linalg::normal::{NormalEquations, WIDTH};
+use crate::linalg::simd;
 use crate::linalg::small::{multiply, set_identity};
 use crate::step::Linearised;
 
@@ -55,7 +56,7 @@ impl Sensitivity {
     /// W = 0: at the start the states do not depend on θ.
     pub fn new(states: usize, parameters: usize) -> Self {
         Self {
-            arch: Arch::new(),
+            arch: simd::arch(),
             states,
             w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * states],
             shrink: vec![0.0; states * states],
@@ -204,7 +205,7 @@ fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out
         let mut sum = start[v];
         for (&factor, row) in factors.iter().zip(rows) {
             let row = S::as_simd_f64s(row).0[v];
-            sum = simd.mul_add_e_f64s(simd.splat_f64s(factor), row, sum);
+            sum = simd.mul_add_f64s(simd.splat_f64s(factor), row, sum);
         }
         *out = sum;
     }

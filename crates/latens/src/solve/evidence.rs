@@ -17,8 +17,6 @@
 //! weights at which the evidence is stationary is Σ θ²/γ over its weights (MacKay, *Bayesian
 //! interpolation*, 1992).
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -26,7 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::linalg::PackedCovariance;
 use crate::linalg::Precision;
+use crate::linalg::eigen::Eigen;
+use crate::linalg::matrix::Matrix;
 use crate::linalg::normal::NormalEquations;
+use crate::linalg::{product, simd};
 use crate::model::Model;
 
 /// Bounds of the prior variance of weights: scaled weights are of order one.
@@ -59,7 +60,7 @@ pub(super) struct Posterior {
     /// λ.
     values: Vec<f64>,
     /// V.
-    vectors: Mat<f64>,
+    vectors: Matrix,
     /// The diagonal of P_θ0^½.
     root: Vec<f64>,
 }
@@ -68,7 +69,7 @@ impl Posterior {
     /// From the normal equations of θ and the variances of its prior.
     pub fn new(equations: &NormalEquations, prior: &[f64]) -> Self {
         let root: Vec<f64> = prior.iter().map(|p| p.sqrt()).collect();
-        let (values, vectors) = equations.spectrum(&root);
+        let Eigen { values, vectors } = equations.spectrum(&root);
         Self {
             values,
             vectors,
@@ -125,13 +126,12 @@ impl Posterior {
     /// The covariance of θ.
     pub fn covariance(&self, precision: Precision) -> PackedCovariance {
         let n = self.root.len();
-        let half = Mat::from_fn(n, n, |i, k| {
+        let half = Matrix::from_fn(n, n, |i, k| {
             self.root[i] * self.vectors[(i, k)] / (1.0 + self.values[k]).sqrt()
         });
-        let mut full = Mat::zeros(n, n);
-        let other = half.transpose();
-        // on one thread: the sum must not depend on their number
-        matmul(&mut full, Accum::Add, &half, other, 1.0, Par::Seq);
+        let mut full = Matrix::zeros(n, n);
+        let (target, other) = (full.part_mut(0..n, 0..n), half.view().transposed());
+        product::add_lower(simd::arch(), target, 1.0, half.view(), other);
         let lower = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
         let packed = lower.map(|(i, j)| full[(i, j)]).collect();
         PackedCovariance::from_packed(n, packed, precision)
