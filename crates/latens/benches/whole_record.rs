@@ -163,6 +163,10 @@ impl Case {
                 normal::solve(&factor, &equations.b)
             }),
         );
+        part(
+            "eigenvalues and vectors",
+            least(3, || equations.spectrum(&vec![1.0; p])),
+        );
         let increment = vec![1e-3; p];
         part(
             "shift of θ",

@@ -214,6 +214,7 @@ fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out
 #[cfg(test)]
 mod tests {
     use crate::estimate::Smoother;
+    use crate::linalg::simd::forced;
     use crate::linalg::small::{dot, multiply};
     use crate::model::Model;
     use crate::objective::Noise;
@@ -301,5 +302,40 @@ mod tests {
             assert!((equations.b[j] - b[j]).abs() < 1e-10 * b_size);
             assert!((equations.diagonal()[j] - diagonal[j]).abs() < 1e-10 * size);
         }
+    }
+
+    /// The normal equations and everything that leads to them: the columns of W do not know how
+    /// many of them a register holds.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        let text = systems::find("hodgkin-huxley").unwrap();
+        let model = Model::from_text("hodgkin-huxley", text).unwrap();
+        let simulation = Simulation {
+            steps: Some(200),
+            ..Simulation::default()
+        };
+        let record = simulate(&model, &simulation).unwrap();
+        let states = record.truth.clone().unwrap();
+        let theta = initial_theta(&model, 1);
+        let noise = Noise {
+            process: vec![1e-4, 1e-8, 1e-8, 1e-6],
+            measurement: vec![1e-4, 1e-8, 1e-8],
+            start_mean: states[..4].to_vec(),
+            start: vec![1.0; 4],
+        };
+        forced::assert_equal_bits(|| {
+            let stepper = Stepper::over(&model, &model.system, record.step(), [&record]);
+            let smoother = Smoother {
+                stepper: &stepper,
+                record: &record,
+                theta: &theta,
+                noise: &noise,
+            };
+            let (equations, _) = smoother.eliminate(&states, 1, 0);
+            let row = |i: usize| (0..=i).map(move |j| (i, j));
+            let entries = (0..theta.len()).flat_map(row);
+            let a = entries.map(|(i, j)| equations.entry(i, j)).collect();
+            [a, equations.b.clone()].concat()
+        });
     }
 }

@@ -11,7 +11,7 @@ pub use super::cholesky::Factor;
 use super::eigen::Eigen;
 use super::matrix::{Matrix, View};
 use super::packed::kernels::row_start;
-use super::product;
+use super::product::{self, Strips};
 use super::simd;
 
 /// Unknowns of a panel.
@@ -27,6 +27,8 @@ pub struct NormalEquations {
     pub b: Vec<f64>,
     /// The waiting rows: of each panel one after another, `WIDTH` numbers each, zero beyond n.
     panels: Vec<Vec<f64>>,
+    /// Room for each panel as strips, which serve as left factor and as right.
+    strips: Vec<Strips>,
     /// Every which row stands in A for all of them.
     thinning: usize,
 }
@@ -40,6 +42,7 @@ impl NormalEquations {
             tiles: vec![Matrix::zeros(WIDTH, WIDTH); count * (count + 1) / 2],
             b: vec![0.0; n],
             panels: vec![Vec::new(); count],
+            strips: vec![Strips::default(); count],
             thinning,
         }
     }
@@ -87,18 +90,21 @@ impl NormalEquations {
         let Self {
             tiles,
             panels,
+            strips,
             thinning,
             ..
         } = self;
         let rows = panels.first().map_or(0, |p| p.len() / WIDTH);
         let places: Vec<(usize, usize)> = places(panels.len()).collect();
         let (arch, factor) = (simd::arch(), *thinning as f64);
+        let each = strips.par_iter_mut().zip(panels.par_iter());
+        each.with_max_len(1).for_each(|(strips, panel)| {
+            strips.set(View::columns(panel, WIDTH, (0..WIDTH, 0..rows)));
+        });
         let work = tiles.par_iter_mut().zip(places).with_max_len(1);
         work.for_each(|(tile, (i, j))| {
-            let panel = |i: usize| View::columns(&panels[i], WIDTH, (0..WIDTH, 0..rows));
-            let (left, right) = (panel(i), panel(j).transposed());
             let target = tile.part_mut(0..WIDTH, 0..WIDTH);
-            product::add(arch, target, factor, left, right);
+            product::add_strips(arch, target, factor, &strips[i], &strips[j]);
         });
         panels.iter_mut().for_each(Vec::clear);
     }

@@ -563,6 +563,29 @@ mod tests {
         assert!(difference > 0.0 && difference < 1e-6, "{difference:e}");
     }
 
+    /// Products, delayed updates and flushes, whole blocks and remainders: sums are taken in eight
+    /// lanes and in one order, however many of them a register holds.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        for precision in [Precision::Double, Precision::Single] {
+            for n in [1, 5, 8, 30, 77] {
+                simd::forced::assert_equal_bits(|| {
+                    let mut random = Uniform(n as u64);
+                    let packed = start(n, &mut random);
+                    let mut p = PackedCovariance::from_packed(n, packed, precision);
+                    let mut all = vec![];
+                    for _ in 0..3 * DELAY / 2 {
+                        let (gain, weight) = update(&mut p, &random.vector(n), 0.3);
+                        p.inflate(1e-3);
+                        all.extend(gain);
+                        all.push(weight);
+                    }
+                    [all, p.to_packed()].concat()
+                });
+            }
+        }
+    }
+
     #[test]
     fn finds_a_planted_negative_pivot() {
         let mut diagonal = vec![1.0; 20];

@@ -1,9 +1,9 @@
 //! Products of matrices.
 //!
-//! Both factors are copied into strips that are read in one run, [`ROWS`] rows of the left and
-//! eight columns of the right, and a tile of the product is summed in registers: each entry is one
-//! chain of fused multiply–adds over a block of the inner index. How many entries are summed side
-//! by side depends on the instruction set, what an entry is does not.
+//! Both factors are copied into [`Strips`] that are read in one run, and a tile of the product is
+//! summed in registers: each entry is one chain of fused multiply–adds over a block of the inner
+//! index. How many entries are summed side by side depends on the instruction set, what an entry is
+//! does not.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,30 +11,114 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::matrix::{Target, View};
-use super::simd::{LANES, Panel, ZERO};
+use super::simd::LANES;
 
 /// Rows of a tile: three vectors of AVX-512, whose 32 registers hold 24 × 8 sums.
 const ROWS: usize = 24;
-/// Inner indices of a block: a strip of the right stays in the first cache.
+/// Inner indices of a block: what a tile needs of the right stays in the first cache.
 const DEPTH: usize = 256;
 /// Rows of a block of the left, which stays in the second cache.
 const HEIGHT: usize = 96;
 /// Columns of a block of the right.
 const BREADTH: usize = 768;
 
-/// One inner index of a strip of the left.
-#[derive(Clone, Copy)]
+/// Twenty-four rows at one inner index.
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Slice([f64; ROWS]);
 
-/// The factors' blocks in strips.
+const ZERO: Slice = Slice([0.0; ROWS]);
+
+/// A left factor, or the transpose of a right one, in strips of [`ROWS`] rows, zero beyond the last.
+#[derive(Debug, Clone, Default)]
+pub struct Strips {
+    slices: Vec<Slice>,
+    /// Slices of a strip: the inner size of the product.
+    depth: usize,
+}
+
+impl Strips {
+    /// Of a factor, in the memory of what was here before.
+    pub fn set(&mut self, factor: View) {
+        self.fill(factor, 0..factor.rows, 0..factor.columns);
+    }
+
+    /// Of a part of a factor.
+    #[inline(always)]
+    fn fill(&mut self, factor: View, rows: Range<usize>, inner: Range<usize>) {
+        self.depth = inner.len();
+        self.slices.clear();
+        if inner.is_empty() {
+            return;
+        }
+        for row in rows.clone().step_by(ROWS) {
+            let height = ROWS.min(rows.end - row);
+            let start = self.slices.len();
+            self.slices.resize(start + inner.len(), ZERO);
+            let strip = &mut self.slices[start..];
+            if factor.row_step == 1 && height == ROWS {
+                let data = &factor.data[row + inner.start * factor.column_step..];
+                for (k, slice) in strip.iter_mut().enumerate() {
+                    slice.0 = *data[k * factor.column_step..]
+                        .first_chunk()
+                        .expect("a whole strip");
+                }
+                continue;
+            }
+            for r in 0..height {
+                let from = (row + r) * factor.row_step + inner.start * factor.column_step;
+                let entries = factor.data[from..]
+                    .iter()
+                    .step_by(factor.column_step.max(1));
+                for (slice, entry) in strip.iter_mut().zip(entries) {
+                    slice.0[r] = *entry;
+                }
+            }
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[Slice]> {
+        self.slices.chunks_exact(self.depth.max(1))
+    }
+}
+
+/// target += factor · left · right, of strips of the left and of the right's transpose.
+pub fn add_strips(arch: Arch, target: Target, factor: f64, left: &Strips, right: &Strips) {
+    assert_eq!(left.depth, right.depth, "inner size of the product");
+    arch.dispatch(OfStrips {
+        target,
+        factor,
+        left,
+        right,
+    });
+}
+
+struct OfStrips<'a> {
+    target: Target<'a>,
+    factor: f64,
+    left: &'a Strips,
+    right: &'a Strips,
+}
+
+impl WithSimd for OfStrips<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let mut target = self.target;
+        multiply(simd, &mut target, self.factor, self.left, self.right);
+    }
+}
+
+/// Room for the strips of a block of each factor.
+#[derive(Default)]
 struct Room {
-    left: Vec<Slice>,
-    right: Vec<Panel>,
+    left: Strips,
+    right: Strips,
 }
 
 thread_local! {
-    static ROOM: RefCell<Room> = const { RefCell::new(Room { left: vec![], right: vec![] }) };
+    static ROOM: RefCell<Room> = RefCell::default();
 }
 
 /// target += factor · left · right.
@@ -45,9 +129,6 @@ pub fn add(arch: Arch, target: Target, factor: f64, left: View, right: View) {
     assert_eq!(left.rows, target.rows, "rows of the product");
     assert_eq!(right.columns, target.columns, "columns of the product");
     assert_eq!(left.columns, right.rows, "inner size of the product");
-    if target.rows == 0 || target.columns == 0 {
-        return;
-    }
     ROOM.with_borrow_mut(|room| {
         arch.dispatch(Product {
             target,
@@ -69,8 +150,8 @@ pub fn add_lower(arch: Arch, target: Target, factor: f64, left: View, right: Vie
     let Target {
         data, rows, stride, ..
     } = target;
-    for start in (0..n).step_by(HEIGHT) {
-        let columns = start..n.min(start + HEIGHT);
+    for columns in blocks(n, HEIGHT) {
+        let start = columns.start;
         let part = Target::columns(data, stride, (start..rows, columns.clone()));
         let left = View {
             data: &left.data[start * left.row_step..],
@@ -99,34 +180,16 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            target,
-            factor,
-            left,
-            right,
-            room,
-        } = self;
+        let Self { target, room, .. } = self;
         for columns in blocks(target.columns, BREADTH) {
-            for inner in blocks(left.columns, DEPTH) {
-                pack_right(right, &inner, &columns, &mut room.right);
+            for inner in blocks(self.left.columns, DEPTH) {
+                let right = self.right.transposed();
+                room.right.fill(right, columns.clone(), inner.clone());
                 for rows in blocks(target.rows, HEIGHT) {
-                    pack_left(left, &rows, &inner, &mut room.left);
-                    let strips = room.right.chunks_exact(inner.len());
-                    for (c, right) in strips.enumerate() {
-                        for (r, left) in room.left.chunks_exact(inner.len()).enumerate() {
-                            let (row, column) = (rows.start + r * ROWS, columns.start + c * LANES);
-                            let mut sums = [Slice([0.0; ROWS]); LANES];
-                            tile(simd, left, right, &mut sums);
-                            let height = ROWS.min(rows.end - row);
-                            let width = LANES.min(columns.end - column);
-                            let at = column * target.stride + row;
-                            let data = &mut target.data[at..];
-                            for (c, sums) in sums.iter().enumerate().take(width) {
-                                let out = &mut data[c * target.stride..][..height];
-                                store(simd, factor, &sums.0, out);
-                            }
-                        }
-                    }
+                    room.left.fill(self.left, rows.clone(), inner.clone());
+                    let place = (rows, columns.clone());
+                    let mut part = Target::columns(target.data, target.stride, place);
+                    multiply(simd, &mut part, self.factor, &room.left, &room.right);
                 }
             }
         }
@@ -138,6 +201,33 @@ fn blocks(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n)
         .step_by(size)
         .map(move |start| start..n.min(start + size))
+}
+
+/// target += factor · left · right.
+#[inline(always)]
+fn multiply<S: Simd>(simd: S, target: &mut Target, factor: f64, left: &Strips, right: &Strips) {
+    for inner in blocks(left.depth, DEPTH) {
+        for (c, right) in right.each().enumerate() {
+            for first in (0..ROWS).step_by(LANES) {
+                let column = c * ROWS + first;
+                let width = LANES.min(target.columns.saturating_sub(column));
+                if width == 0 {
+                    break;
+                }
+                for (r, left) in left.each().enumerate() {
+                    let mut sums = [ZERO; LANES];
+                    let (left, right) = (&left[inner.clone()], &right[inner.clone()]);
+                    tile(simd, left, right, first, &mut sums);
+                    let height = ROWS.min(target.rows - r * ROWS);
+                    let data = &mut target.data[column * target.stride + r * ROWS..];
+                    for (c, sums) in sums.iter().enumerate().take(width) {
+                        let out = &mut data[c * target.stride..][..height];
+                        store(simd, factor, &sums.0, out);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// out += factor · sums.
@@ -156,16 +246,23 @@ fn store<S: Simd>(simd: S, factor: f64, sums: &[f64; ROWS], out: &mut [f64]) {
     }
 }
 
-/// A tile of the product, in as many parts as the registers ask for.
+/// Eight columns of a tile, from this one of the right on, in as many parts as the registers ask for.
 #[inline(always)]
-fn tile<S: Simd>(simd: S, left: &[Slice], right: &[Panel], sums: &mut [Slice; LANES]) {
+fn tile<S: Simd>(
+    simd: S,
+    left: &[Slice],
+    right: &[Slice],
+    first: usize,
+    sums: &mut [Slice; LANES],
+) {
     if S::F64_LANES == LANES {
-        part::<S, LANES>(simd, left, right, (0, 0), sums);
+        part::<S, LANES>(simd, left, right, (0, first), sums);
         return;
     }
-    for column in (0..LANES).step_by(4) {
+    let (low, high) = sums.split_at_mut(LANES / 2);
+    for (half, sums) in [low, high].into_iter().enumerate() {
         for vector in (0..ROWS / S::F64_LANES).step_by(3) {
-            part::<S, 4>(simd, left, right, (vector, column), sums);
+            part::<S, { LANES / 2 }>(simd, left, right, (vector, first + half * LANES / 2), sums);
         }
     }
 }
@@ -175,73 +272,24 @@ fn tile<S: Simd>(simd: S, left: &[Slice], right: &[Panel], sums: &mut [Slice; LA
 fn part<S: Simd, const C: usize>(
     simd: S,
     left: &[Slice],
-    right: &[Panel],
+    right: &[Slice],
     (vector, column): (usize, usize),
-    sums: &mut [Slice; LANES],
+    sums: &mut [Slice],
 ) {
     let mut own = [[simd.splat_f64s(0.0); 3]; C];
     for (left, right) in left.iter().zip(right) {
         let left = &S::as_simd_f64s(&left.0).0[vector..vector + 3];
+        let right = &right.0[column..column + C];
         for c in 0..C {
-            let factor = simd.splat_f64s(right.0[column + c]);
+            let factor = simd.splat_f64s(right[c]);
             for r in 0..3 {
                 own[c][r] = simd.mul_add_f64s(left[r], factor, own[c][r]);
             }
         }
     }
     for c in 0..C {
-        let out = S::as_mut_simd_f64s(&mut sums[column + c].0).0;
+        let out = S::as_mut_simd_f64s(&mut sums[c].0).0;
         out[vector..vector + 3].copy_from_slice(&own[c]);
-    }
-}
-
-/// Rows of the left in strips, zero beyond the last.
-#[inline(always)]
-fn pack_left(left: View, rows: &Range<usize>, inner: &Range<usize>, strips: &mut Vec<Slice>) {
-    strips.clear();
-    for row in rows.clone().step_by(ROWS) {
-        let height = ROWS.min(rows.end - row);
-        for k in inner.clone() {
-            let data = &left.data[row * left.row_step + k * left.column_step..];
-            let mut slice = Slice([0.0; ROWS]);
-            if left.row_step == 1 && height == ROWS {
-                slice.0.copy_from_slice(&data[..ROWS]);
-            } else {
-                let entries = data.iter().step_by(left.row_step.max(1));
-                slice.0[..height]
-                    .iter_mut()
-                    .zip(entries)
-                    .for_each(|(s, e)| *s = *e);
-            }
-            strips.push(slice);
-        }
-    }
-}
-
-/// Columns of the right in strips, zero beyond the last.
-#[inline(always)]
-fn pack_right(right: View, inner: &Range<usize>, columns: &Range<usize>, strips: &mut Vec<Panel>) {
-    strips.clear();
-    for column in columns.clone().step_by(LANES) {
-        let width = LANES.min(columns.end - column);
-        let start = strips.len();
-        if right.column_step == 1 && width == LANES {
-            strips.extend(inner.clone().map(|k| {
-                let mut panel = ZERO;
-                let data = &right.data[k * right.row_step + column..];
-                panel.0.copy_from_slice(&data[..LANES]);
-                panel
-            }));
-            continue;
-        }
-        strips.resize(start + inner.len(), ZERO);
-        for c in 0..width {
-            let from = inner.start * right.row_step + (column + c) * right.column_step;
-            let entries = right.data[from..].iter().step_by(right.row_step.max(1));
-            for (panel, entry) in strips[start..].iter_mut().zip(entries) {
-                panel.0[c] = *entry;
-            }
-        }
     }
 }
 

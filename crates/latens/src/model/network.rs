@@ -405,4 +405,40 @@ mod tests {
             }
         }
     }
+
+    /// Widths that fill a vector, exceed it and fall short of it: the order of every sum is the
+    /// same, and each multiply–add is rounded once.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(2);
+        for (_, activation) in Activation::NAMES {
+            for units in [1, 4, 7, 8, 13, 20] {
+                let network = Network {
+                    name: "n".into(),
+                    outputs: vec!["a".into(), "b".into()],
+                    arguments: 5,
+                    layers: vec![(units, activation), (units + 3, Activation::Tanh)],
+                    skip: true,
+                    scaling: Scaling {
+                        center: vec![0.1; 5],
+                        scale: vec![0.7; 5],
+                        output: vec![3.0, 0.7],
+                    },
+                };
+                let n = network.weights();
+                let weights: Vec<f64> = (0..n).map(|_| rng.random_range(-1.0..1.0)).collect();
+                simd::forced::assert_equal_bits(|| {
+                    let (mut trace, mut gradient) = (network.trace(), vec![0.0; n]);
+                    for j in 0..5 {
+                        network.set_argument(&mut trace, j, (j as f64).sin());
+                    }
+                    network.evaluate(&weights, &mut trace);
+                    network.differentiate(&weights, &mut trace);
+                    network.accumulate_gradient(&trace, 0, 2.0, &mut gradient);
+                    network.accumulate_gradient(&trace, 1, -0.3, &mut gradient);
+                    [trace.output, trace.jacobian, gradient].concat()
+                });
+            }
+        }
+    }
 }
