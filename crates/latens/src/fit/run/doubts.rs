@@ -64,8 +64,9 @@ impl Facts {
                 self.left_unexplained(k, &channel.name),
             );
             if spread > left {
+                // a band that the data do not determine is known to its order of magnitude
                 doubts.push(format!(
-                    "the bands of {} over {file} spread to {spread:.2e}{}, training left {left:.2e}: what training did not determine decides this prediction",
+                    "the bands of {} over {file} spread to {spread:.0e}{}, training left {left:.1e}: what training did not determine decides this prediction",
                     channel.name,
                     match channel.unit.as_str() {
                         "" => String::new(),
