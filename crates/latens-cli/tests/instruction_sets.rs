@@ -3,7 +3,8 @@
 
 mod program;
 
-use std::fs::{File, read};
+use std::fs::{File, read, read_dir};
+use std::path::PathBuf;
 use std::process::Command;
 
 use program::{BINARY, Place};
@@ -26,13 +27,29 @@ fn run(place: &Place, simd: &str, line: &str, input: Option<&str>) -> Vec<u8> {
     result.stdout
 }
 
-/// Fits both ways and compares states and weights to the last bit.
+/// Fits both ways and compares all states and weights to the last bit.
 fn assert_same(place: &Place, line: &str) {
     let found = WAYS.map(|simd| {
-        let line = format!("fit {line} -o run --force --no-report -q");
-        run(place, simd, &line, None);
-        ["states.csv", "weights.safetensors"]
-            .map(|name| read(place.path("run").join(name)).unwrap())
+        run(
+            place,
+            simd,
+            &format!("fit {line} -o run --force --no-report -q"),
+            None,
+        );
+        let files = read_dir(place.path("run"))
+            .unwrap()
+            .map(|e| e.unwrap().path());
+        let results = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with("states") || name == "weights.safetensors"
+        };
+        let mut files: Vec<PathBuf> = files.filter(results).collect();
+        files.sort();
+        assert!(files.len() > 1);
+        files
+            .iter()
+            .map(|path| read(path).unwrap())
+            .collect::<Vec<_>>()
     });
     // not one message with all their bytes
     assert!(
