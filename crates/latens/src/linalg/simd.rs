@@ -88,16 +88,13 @@ pub fn dot<S: Simd>(simd: S, a: &[f64], b: &[f64]) -> f64 {
     let (a, a_rest) = a[..n].as_chunks::<LANES>();
     let (b, b_rest) = b[..n].as_chunks::<LANES>();
     let mut sums = [simd.splat_f64s(0.0); LANES];
-    for v in 0..LANES / S::F64_LANES {
-        let from = v * S::F64_LANES;
-        if from < a_rest.len() {
-            let a = simd.partial_load_f64s(&a_rest[from..]);
-            sums[v] = simd.mul_f64s(a, simd.partial_load_f64s(&b_rest[from..]));
-        }
+    let rests = a_rest.chunks(S::F64_LANES).zip(b_rest.chunks(S::F64_LANES));
+    for (sum, (a, b)) in sums.iter_mut().zip(rests) {
+        *sum = simd.mul_f64s(simd.partial_load_f64s(a), simd.partial_load_f64s(b));
     }
     for (a, b) in a.iter().zip(b) {
-        for v in 0..LANES / S::F64_LANES {
-            sums[v] = simd.mul_add_f64s(lanes::<S>(a)[v], lanes::<S>(b)[v], sums[v]);
+        for (sum, (&a, &b)) in sums.iter_mut().zip(lanes::<S>(a).iter().zip(lanes::<S>(b))) {
+            *sum = simd.mul_add_f64s(a, b, *sum);
         }
     }
     sum(simd, sums)
