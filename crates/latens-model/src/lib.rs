@@ -33,6 +33,7 @@ mod lqr;
 pub mod network;
 mod resolve;
 pub mod settings;
+pub mod simd;
 pub mod small;
 pub mod suggest;
 mod system;

@@ -21,7 +21,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 /// What a rival is given: the records, and the model scaled to them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Problem<'a> {
     pub model: &'a Model,
     pub stepper: &'a Stepper<'a>,
