@@ -21,7 +21,7 @@ pub struct At<T> {
     pub span: Span,
 }
 
-/// What stands behind a name: `name = …`.
+/// What a name stands for: `name = …`.
 pub type Named<T> = (At<String>, T);
 
 /// Declares the integration methods, each with its name in `[time] method`.
@@ -192,7 +192,7 @@ impl ModelFile {
     }
 }
 
-/// What stands behind `name`.
+/// What `name` stands for.
 pub(super) fn find<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
     let entry = entries.iter().find(|(n, _)| n.value == name);
     entry.map(|(_, value)| value)

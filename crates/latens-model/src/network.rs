@@ -41,7 +41,7 @@ pub struct Network {
     pub scaling: Scaling,
 }
 
-/// What one evaluation leaves behind: activations, their slopes, sensitivities of each output.
+/// What one evaluation leaves: activations, their slopes, sensitivities of each output.
 #[derive(Debug, Clone)]
 pub struct Trace {
     activations: Vec<f64>,
@@ -167,7 +167,7 @@ impl Network {
         }
     }
 
-    /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities behind it.
+    /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities.
     pub fn differentiate(&self, weights: &[f64], trace: &mut Trace) {
         let arch = trace.arch;
         arch.dispatch(Sweep::Slopes(self, weights, trace));

@@ -2,6 +2,13 @@
 
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
+///
+/// ```
+/// use latens_model::suggest::suggest;
+///
+/// assert_eq!(suggest("fricton", ["gain", "friction"]).as_deref(), Some("friction"));
+/// assert_eq!(suggest("pressure", ["gain", "friction"]), None);
+/// ```
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let name = name.to_lowercase();
     let limit = name.chars().count().div_ceil(3);
@@ -25,6 +32,14 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Index of a name; `what` is what it is a name of.
+///
+/// ```
+/// use latens_model::suggest::find;
+///
+/// assert_eq!(find("v", &["q", "v"], "state"), Ok(1));
+/// let words = find("vel", &["q", "v"], "state").unwrap_err();
+/// assert_eq!(words, "there is no state `vel`; there are: q, v");
+/// ```
 ///
 /// # Errors
 /// A sentence with what may have been meant.

@@ -22,6 +22,15 @@ pub enum Door {
 }
 
 /// A text with its options named as a door names them.
+///
+/// ```
+/// use latens::Door;
+/// use latens::error::worded;
+///
+/// let hint = "take more with ⟦warmup⟧";
+/// assert_eq!(worded(hint, Door::CommandLine), "take more with --warmup");
+/// assert_eq!(worded(hint, Door::Python), "take more with warmup=");
+/// ```
 pub fn worded(text: &str, door: Door) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -189,6 +189,13 @@ pub mod solver {
 
 /// Looks at records before anything is learned from them.
 ///
+/// ```
+/// let fit = latens::example_fit();
+/// let check = latens::check(&fit.model, &[fit.tracks[0].record.clone()])?;
+/// assert!(check.states[1].determined > 0.9, "the velocity follows from the position");
+/// # Ok::<(), latens::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Setting`] where the records do not fit the model.
 pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {

@@ -42,6 +42,21 @@ pub struct Simulation {
 }
 
 /// Makes a record from the true equations, with the truth in it.
+///
+/// ```
+/// use latens::Model;
+/// use latens::simulate::{NoiseLevel, Simulation, simulate};
+///
+/// let model = Model::builtin("harmonic-oscillator")?;
+/// let noisy = Simulation {
+///     steps: Some(100),
+///     noise: vec![Some(NoiseLevel::OfRange(0.01))],
+///     ..Simulation::default()
+/// };
+/// let record = simulate(&model, &noisy)?;
+/// assert_eq!((record.len(), record.d_y, record.d_x), (101, 1, 2));
+/// # Ok::<(), latens::Error>(())
+/// ```
 pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error> {
     let truth = model.truth.as_ref().ok_or_else(|| {
         Error::Setting(format!(

@@ -19,6 +19,13 @@ pub fn with_unit(value: f64, unit: &str) -> String {
 }
 
 /// A value and its standard deviation, to two digits of the latter: `0.3670 ± 0.0040`.
+///
+/// ```
+/// use latens::text::uncertain;
+///
+/// assert_eq!(uncertain(424.0, 250.0), ("424".into(), "250".into()));
+/// assert_eq!(uncertain(0.36704, 0.004007), ("0.3670".into(), "0.0040".into()));
+/// ```
 pub fn uncertain(value: f64, std: f64) -> (String, String) {
     if std == 0.0 {
         return (number(value), "0".into());
@@ -83,6 +90,10 @@ pub fn count(number: usize, thing: &str) -> String {
 }
 
 /// Names in a row: `a, b and c`.
+///
+/// ```
+/// assert_eq!(latens::text::list(&["a", "b", "c"]), "a, b and c");
+/// ```
 pub fn list(names: &[&str]) -> String {
     match names {
         [] => "nothing".into(),

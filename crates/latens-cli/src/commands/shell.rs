@@ -31,7 +31,12 @@ pub struct Man {
 
 pub fn completions(arguments: &Completions) -> Result<(), Failure> {
     let mut script = vec![];
-    clap_complete::generate(arguments.shell, &mut Program::command(), "latens", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut Program::command(),
+        "latens",
+        &mut script,
+    );
     text::print(&String::from_utf8_lossy(&script))
 }
 

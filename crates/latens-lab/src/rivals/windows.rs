@@ -39,7 +39,7 @@ pub struct Window {
 }
 
 /// Cuts records into windows of so many steps (the last of a record may be shorter), each `stride`
-/// behind the one before it.
+/// after the one before it.
 pub fn cut(records: &[Record], steps: usize, stride: usize) -> Vec<Window> {
     let mut windows = Vec::new();
     for (record, r) in records.iter().enumerate() {

@@ -153,6 +153,14 @@ pub enum Warning {
 
 impl Warning {
     /// In the words of a door.
+    ///
+    /// ```
+    /// use latens::{Door, Warning};
+    ///
+    /// let warning = Warning::NoStartWorked { tried: 3, why: "it diverged".into() };
+    /// assert!(warning.at(Door::CommandLine).ends_with("try more --starts"));
+    /// assert!(warning.at(Door::Python).ends_with("try more starts="));
+    /// ```
     pub fn at(&self, door: Door) -> String {
         worded(&self.words(), door)
     }

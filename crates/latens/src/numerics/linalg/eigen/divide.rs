@@ -8,7 +8,7 @@
 //!
 //! with z of the last row of Q₁ and the first of Q₂. Where an entry of z is as good as zero, or two
 //! of d are as good as equal, a vector is one of T as it stands ([`Merge::deflate`]). For the others
-//! the roots of the [secular equation](super::secular) are found, and z anew, such that these are
+//! the roots of the [secular equation](super::secular) are found, and z again, such that these are
 //! its exact roots (Gu and Eisenstat 1994): the vectors (d_i − λ)⁻¹ z_i are then orthogonal to
 //! rounding, however close the roots.
 
