@@ -4,7 +4,10 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue};
 use latens::record::RecordError;
+use latens::suggest::suggest;
 use latens::{Door, Error};
 use serde_json::json;
 
@@ -63,10 +66,26 @@ fn as_json(message: &str, code: u8) {
     }
 }
 
+/// The verb that a misspelt one may have been meant to be, where clap has no idea of its own.
+fn meant(error: &clap::Error) -> Option<String> {
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let program = crate::Program::command();
+    let names = program.get_subcommands().map(clap::Command::get_name);
+    suggest(verb, names)
+}
+
 /// A command line that cannot be understood, or one that asks for help.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     let _ = error.print();
+    if let Some(close) = meant(error) {
+        text::note(&format!("\n  did you mean `latens {close}`?"));
+    }
     if code != 0 {
         as_json(error.render().to_string().trim(), code);
     }
