@@ -236,7 +236,7 @@ class Model:
         return fit
 
     def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
-        """What records can tell, before anything is learned from them; see docs/check.md."""
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md."""
         sources = [record._source(self._raw) for record in as_records(records, self)]
         facts, text = self._raw.check(sources)
         return Check(json.loads(facts), text)
