@@ -174,7 +174,7 @@ class Model:
 
         A record is a `latens.Record`, a file, a data frame, an xarray dataset or a dict of arrays. `validate`
         are records that are never learned from but choose between stages and starts; `test` play no part and
-        are predicted at the end, behind `warmup` first samples. `seed` (1) is that of the networks' random
+        are predicted at the end, after `warmup` first samples. `seed` (1) is that of the networks' random
         start; `solver` is "batch", "joint", "alternating", "as-printed", or a method of others: "node",
         "spinode", "rm". All other settings have the names of the model file's [fit] section: epochs, starts,
         ensemble, validate_tail, hidden_noise, measurement_variance={"V": 1e-2}, …; they override what stands
