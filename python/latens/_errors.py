@@ -38,4 +38,4 @@ class Diverged(Error, ArithmeticError):
 
 
 class FitWarning(UserWarning):
-    """What to know before a result is believed; the same lines are in `fit.warnings`."""
+    """What to know before a result is used; the same lines are in `fit.warnings`."""

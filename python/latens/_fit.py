@@ -53,7 +53,7 @@ class State(Band):
 
     #: Predicted from the estimate one sample before.
     one_step: Array = field(default_factory=lambda: np.empty(0))
-    #: Simulated from the estimated start, never corrected; NaN behind the point where it diverged.
+    #: Simulated from the estimated start, never corrected; NaN after the point where it diverged.
     free_run: Array = field(default_factory=lambda: np.empty(0))
     #: Where the record knows it.
     truth: Array | None = None
@@ -303,7 +303,7 @@ class Fit:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before it is believed."""
+        """What to know before it is used."""
         return list(self.facts["warnings"])
 
     @property
@@ -406,7 +406,7 @@ class Fit:
         start: Mapping[str, float] | None = None,
         steps: int = 1000,
     ) -> Prediction:
-        """Follows the learned equations from the model's start values, or `start`, driven by inputs: arrays
+        """Follows the learned equations from the start that the fit found, or `start`, driven by inputs: arrays
         by name with times `t`, or a record that has them. A model that nothing drives runs for `steps`."""
         given = [(name, float(value)) for name, value in (start or {}).items()]
         driving = None
@@ -447,7 +447,7 @@ class Fit:
         self._raw.save(os.fspath(folder), force)
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> None:
-        """Writes the page that shows whether to believe it: one file that asks no host for anything."""
+        """Writes the page that shows how far to trust it: one file that asks no host for anything."""
         self._raw.write_report(os.fspath(path))
 
     def figure(self, what: str, path: str | os.PathLike[str]) -> None:

@@ -174,7 +174,7 @@ class Model:
 
         A record is a `latens.Record`, a file, a data frame, an xarray dataset or a dict of arrays. `validate`
         are records that are never learned from but choose between stages and starts; `test` play no part and
-        are predicted at the end, behind `warmup` first samples. `seed` (1) is that of the networks' random
+        are predicted at the end, after `warmup` first samples. `seed` (1) is that of the networks' random
         start; `solver` is "batch", "joint", "alternating", "as-printed", or a method of others: "node",
         "spinode", "rm". All other settings have the names of the model file's [fit] section: epochs, starts,
         ensemble, validate_tail, hidden_noise, measurement_variance={"V": 1e-2}, …; they override what stands
@@ -236,7 +236,7 @@ class Model:
         return fit
 
     def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
-        """What records can tell, before anything is learned from them; see docs/check.md."""
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md."""
         sources = [record._source(self._raw) for record in as_records(records, self)]
         facts, text = self._raw.check(sources)
         return Check(json.loads(facts), text)

@@ -16,7 +16,7 @@ from ._fit import Constant
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known behind one sample."""
+    """What is known after one sample."""
 
     t: float
     #: States by name.
@@ -26,7 +26,7 @@ class Estimate:
     innovation: dict[str, float]
     #: Mean of ν²/s: near 1 where the noise is what it is said to be.
     consistency: float
-    #: Whether the states started anew here.
+    #: Whether the states started again here.
     restarted: bool
 
 
@@ -79,7 +79,7 @@ class Stream:
         time, mean, std, innovation, consistency, restarted = self._raw.step(output, inputs, t)
         if restarted and self.samples > 1:
             warnings.warn(
-                "the states were lost, or the gap was too long; they start anew, what was learned is kept",
+                "the states were lost, or the gap was too long; they start again, what was learned is kept",
                 FitWarning,
                 stacklevel=2,
             )
@@ -108,7 +108,7 @@ class Stream:
 
     @property
     def restarts(self) -> int:
-        """Times that the states started anew."""
+        """Times that the states started again."""
         return self._raw.progress[2]
 
     @property

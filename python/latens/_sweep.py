@@ -83,7 +83,7 @@ def sweep(
     `train.<channel>`, `test.<channel>`, …, `train.truth_<state>` (nRMSE, the mean over the records of a role);
     how many `warnings` it has, `seconds`, and `run`, the folder for `latens.load`.
 
-    `progress` shows a bar where somebody looks; True always, False never; a function is called behind each fit,
+    `progress` shows a bar on a terminal or in a notebook; True always, False never; a function is called after each fit,
     with how many are done, how many there are, and what is known of this one.
     """
     try:

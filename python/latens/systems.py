@@ -26,7 +26,7 @@ def cart_pole() -> Model:
 
 
 def emps() -> Model:
-    """A motor-driven slide (real data, see docs/real-data.md): the position is measured, the velocity is hidden, and all five constants of motor and friction are unknown."""
+    """A motor-driven slide (real data, see docs/evidence/real-data.md): the position is measured, the velocity is hidden, and all five constants of motor and friction are unknown."""
     return load("emps")
 
 

@@ -1,8 +1,10 @@
-"""What the two READMEs show runs."""
+"""What the two READMEs show runs; links lead somewhere; the rooms are complete."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,8 +28,41 @@ def test_the_projects_readme(program: Program) -> None:
     model = next(b for b in blocks(ROOT / "README.md", "toml") if b.startswith("# slide.toml"))
     (program.folder / "slide.toml").write_text(model)
     for name, seed in (("record.csv", "1"), ("new.csv", "2")):
-        program.run("simulate", "slide.toml", "--noise", "0.01%", "--seed", seed, "-o", name)
+        program.run("simulate", "slide.toml", "--noise", "0.1%", "--seed", seed, "-o", name)
     found = blocks(ROOT / "README.md", "python")
     assert found
     for block in found:
         exec(block, {})
+
+
+def test_links_lead_somewhere() -> None:
+    made = subprocess.run([sys.executable, ROOT / "scripts" / "links"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout
+
+
+def test_every_figure_of_the_evidence_has_its_experiment() -> None:
+    made = subprocess.run([sys.executable, ROOT / "scripts" / "evidence", "--check"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+
+
+def test_every_page_is_in_the_site_and_in_the_list() -> None:
+    site, listed = (ROOT / "mkdocs.yml").read_text(), (ROOT / "docs" / "README.md").read_text()
+    for room in ("guide", "reference", "explain", "evidence"):
+        pages = sorted((ROOT / "docs" / room).glob("*.md"))
+        assert pages, room
+        for page in pages:
+            assert f"{room}/{page.name}" in site, f"{page} is not in mkdocs.yml"
+            assert f"({room}/{page.name})" in listed, f"{page} is not in docs/README.md"
+
+
+def test_figures_in_the_evidence_are_measured() -> None:
+    """A table of numbers stands in a block that scripts/evidence writes, signed with version, commit and date."""
+    for page in sorted((ROOT / "docs" / "evidence").glob("*.md")):
+        text = page.read_text()
+        measured = re.findall(r"<!-- measured [\w-]+ -->\n(.*?)<!-- /measured -->", text, re.DOTALL)
+        for block in measured:
+            assert re.search(r"^\*latens \d+\.\d+\.\d+, commit \w+, \d{4}-\d\d-\d\d; ", block, re.MULTILINE), page
+            assert block.startswith("```sh\nlatens "), page
+        rest = re.sub(r"<!-- measured .*?<!-- /measured -->", "", text, flags=re.DOTALL)
+        numbers = re.findall(r"^\|.*\d(?:\.\d+)?e-?\d.*$", rest, re.MULTILINE)
+        assert not numbers, f"{page}: {numbers[0]}"

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib").use("Agg")
 
-GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "python.md"
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 

@@ -9,8 +9,8 @@ from test_guide import alike
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
-FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
-DATASETS = Path(os.environ.get("LATENS_DATASETS", FOLDER / "../../../shared/datasets"))
+FOLDER = Path(__file__).parents[2] / "docs" / "guide" / "notebooks"
+DATASETS = Path(os.environ.get("LATENS_DATASETS", FOLDER / "../../../../shared/datasets"))
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 

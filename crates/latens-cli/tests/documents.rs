@@ -45,7 +45,11 @@ fn blocks(document: &str) -> Vec<Block> {
 
 #[test]
 fn every_model_in_the_documents_compiles() {
-    for document in ["README.md", "docs/model.md"] {
+    for document in [
+        "README.md",
+        "docs/reference/model-file.md",
+        "docs/reference/settings.md",
+    ] {
         let models: Vec<Block> = blocks(document)
             .into_iter()
             .filter(|b| b.language == "toml")
@@ -87,7 +91,7 @@ fn the_commands_of_the_readme_run() {
 
 #[test]
 fn the_reference_names_every_function_and_activation() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/model-file.md");
     let text = std::fs::read_to_string(path).unwrap();
     for (name, _) in latens::model::resolve::FUNCTIONS {
         assert!(text.contains(&format!("`{name}(")), "{name} is missing");

@@ -3,7 +3,7 @@
 //! `cargo run --release -p latens --example paper -- [--seeds 5] [--epochs N] [system …]`
 //!
 //! Prints one line a run (free-run mean nRMSE over all states, hidden start unknown) and the
-//! table of `docs/paper.md` at the end; runs go side by side on all cores.
+//! table of its results at the end; runs go side by side on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

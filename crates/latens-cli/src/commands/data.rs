@@ -134,7 +134,7 @@ const DATA_SETS: &[DataSet] = &[
         title: "Silverbox, an electronic Duffing oscillator: input and output voltage, 610.35 Hz",
         protocol: "train on the multisine part, test on the rest of it and on the arrow; RMSE of the free run in mV, the first 50 test samples unscored",
         publisher: "nonlinearbenchmark.org; T. Wigren, J. Schoukens, Three free data sets for development and benchmarking in nonlinear system identification, ECC 2013",
-        model: "models/silverbox/silverbox.toml",
+        model: "crates/latens-lab/models/silverbox/silverbox.toml",
         // no checksum of the publisher's file is known here
         files: &[],
     },
@@ -143,7 +143,7 @@ const DATA_SETS: &[DataSet] = &[
         title: "Coupled electric drives: motor voltage and rectified pulley speed, 20 ms",
         protocol: "train on the first 400 of 500 samples, test on the last 100; RMSE of the free run, the first 10 test samples unscored",
         publisher: "nonlinearbenchmark.org; T. Wigren, M. Schoukens, Coupled Electric Drives Data Set and Reference Models, TR 2017-024, Uppsala University, 2017",
-        model: "models/coupled-drives/coupled-drives.toml",
+        model: "crates/latens-lab/models/coupled-drives/coupled-drives.toml",
         files: &[File {
             name: "DATAUNIF.MAT",
             sha256: "102c8d8012d6e850d50c13227b8c2280fe69f8bc4a845177f8bc3d761d152c89",

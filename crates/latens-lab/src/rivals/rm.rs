@@ -16,7 +16,7 @@
 //!   a second), t_c as long, at the most half a window; the paper's 20–40 samples at its sample times
 //!   are as long. Of the inputs over t_c, [`INPUTS`] samples each are shown to the network.
 //! - Features are standardised over the training windows: z(0) of a fast low-pass is small.
-//! - Windows of 2500 steps: with 500 the oscillator's hidden equation is not learned (docs/reproduce.md).
+//! - Windows of 2500 steps: with 500 the oscillator's hidden equation is not learned (docs/evidence/paper.md).
 //! - A known hidden start has no place in this method; [`Settings::known_start`] is ignored.
 //! - The parameters whose free run fits best are kept; that, and the plateau, end the training.
 

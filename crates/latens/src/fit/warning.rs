@@ -252,8 +252,9 @@ impl Warning {
                 left,
             } => format!(
                 "the bands of {channel} over {file} spread to {}, training left {}: what training did not determine decides this prediction",
-                text::with_unit(*spread, unit),
-                text::with_unit(*left, unit)
+                // a band that the data do not determine is known to its order of magnitude
+                format!("{spread:.0e} {unit}").trim_end(),
+                format!("{left:.1e} {unit}").trim_end()
             ),
             Self::NoDraws { fit } => format!(
                 "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
