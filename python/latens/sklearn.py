@@ -120,8 +120,9 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
             model, records = self._learn_table(X, y)
         given = {name: getattr(self, name) for name in ("solver", "passes", "starts", "threads")}
         chosen = {name: value for name, value in given.items() if value is not None}
+        settings: dict[str, Any] = {"seed": self.seed, **chosen, **(self.settings or {})}
         self.records_ = records
-        self.fit_: Fit = model.fit(records, seed=self.seed, progress=False, **chosen, **(self.settings or {}))
+        self.fit_: Fit = model.fit(records, progress=False, **settings)
         return self
 
     def predict(self, X: Any) -> Any:
