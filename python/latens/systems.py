@@ -32,7 +32,7 @@ def cart_pole() -> Model:
     """A pole balanced on a cart: positions are measured, both velocities are hidden and both accelerations unknown.
 
     >>> latens.systems.cart_pole().hidden
-    HIDDEN
+    ['z_dot', 'phi_dot']
     """
     return load("cart-pole")
 
@@ -41,7 +41,7 @@ def emps() -> Model:
     """A motor-driven slide (real data, see docs/real-data.md): the position is measured, the velocity is hidden, and all five constants of motor and friction are unknown.
 
     >>> latens.systems.emps().hidden
-    HIDDEN
+    ['v']
     """
     return load("emps")
 
@@ -50,7 +50,7 @@ def harmonic_oscillator() -> Model:
     """A mass on a spring: the position is measured, the velocity is hidden and what drives it is unknown.
 
     >>> latens.systems.harmonic_oscillator().hidden
-    HIDDEN
+    ['v']
     """
     return load("harmonic-oscillator")
 
@@ -59,7 +59,7 @@ def hodgkin_huxley() -> Model:
     """A spiking neuron: the voltage and two gates are measured, the inactivation gate h is hidden and its equation unknown.
 
     >>> latens.systems.hodgkin_huxley().hidden
-    HIDDEN
+    ['h']
     """
     return load("hodgkin-huxley")
 
@@ -68,7 +68,7 @@ def retinal_circulation() -> Model:
     """Blood flow through the eye: three pressures are measured, the venous pressure P5 is hidden and its equation unknown.
 
     >>> latens.systems.retinal_circulation().hidden
-    HIDDEN
+    ['P5']
     """
     return load("retinal-circulation")
 
@@ -77,6 +77,6 @@ def yeast_glycolysis() -> Model:
     """Oscillating metabolism of yeast: six concentrations are assayed, x4 is hidden and its equation unknown.
 
     >>> latens.systems.yeast_glycolysis().hidden
-    HIDDEN
+    ['x4']
     """
     return load("yeast-glycolysis")

@@ -176,7 +176,9 @@ def test_errors_have_the_same_words_and_places(program: Program, kind: str) -> N
         assert (error.file, error.line, error.column) == ("slide.toml", 16, 24)
         assert len(error.mistakes) == 2 and error.mistakes[0][3] == "did you mean `friction`?"
     else:
-        assert said.splitlines()[-1] == f"error: {error}"
+        # but for an option, which each door names in its own way
+        words = said.splitlines()[-1].replace("--map q=<column>", 'map={"q": "<column>"}')
+        assert words == f"error: {error}"
         assert isinstance(error, latens.SettingError if kind == "short" else latens.RecordError)
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and vars(again) == vars(error)
