@@ -48,7 +48,8 @@ class Watch:
 
     def __init__(self, progress: bool | Listener | None, job: _latens.Job) -> None:
         self._started = time.monotonic()
-        self._last = Progress(1, 0, 0, 0, 0.0, float("nan"), float("nan"))
+        passes = job.starts if job.starts > 1 else job.passes
+        self._last = Progress(1, passes, 0, 0, 0.0, float("nan"), float("nan"))
         self._listener = progress if callable(progress) else None
         self._starts, self._pass = job.starts, job.pass_name
         # a solver that ends by itself takes as many passes as it needs: a bar would say nothing

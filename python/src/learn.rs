@@ -134,6 +134,12 @@ impl Job {
         Ok(solve::find(self.solver())?.converges())
     }
 
+    /// Passes in all, or at the most.
+    #[getter]
+    fn passes(&self) -> usize {
+        self.job.settings.passes
+    }
+
     /// The number of starts that the settings come to.
     #[getter]
     fn starts(&self) -> usize {
