@@ -411,8 +411,8 @@ class Fit:
     def warnings(self) -> list[str]:
         """What to know before it is believed; `facts["warnings"]` has the same as data.
 
-        >>> fit.warnings
-        []
+        >>> fit.warnings[0]
+        'on ... % of Slide a network meets values unlike any in training: the model guesses there'
         """
         return self._raw.warnings
 

@@ -53,8 +53,8 @@ def test_fit(program: Program, fitted: latens.Fit) -> None:
 
 
 def test_predict(program: Program, fitted: latens.Fit) -> None:
-    line = told(program, "predict", "run", "2.csv", "--warmup", "3", "--adapt", "gain")
-    prediction = fitted.predict("2.csv", warmup=3, adapt="gain")
+    line = told(program, "predict", "run", "2.csv", "--warmup", "1", "--adapt", "gain")
+    prediction = fitted.predict("2.csv", warmup=1, adapt="gain")
     (record,) = line["records"]
     own = plain(prediction.facts)
     assert own.pop("warnings") == plain(line)["warnings"] != []
