@@ -152,8 +152,7 @@ impl Job {
         }
         let of_model = self.model.fit.validate_tail;
         let of_model = of_model.filter(|_| self.validate.is_empty());
-        let part = given.or(of_model.filter(|_| self.resumed.is_none() || given.is_some()));
-        if let Some(part) = part {
+        if let Some(part) = given.or(of_model) {
             for source in &mut self.train {
                 let (head, tail) = source.record.cut(part);
                 source.record = head;

@@ -230,7 +230,7 @@ pub fn start<'a>(
         .map(|(value, state)| {
             value.ok_or_else(|| {
                 Error::Setting(format!(
-                    "state `{0}` has no start; add start = … to [states.{0}] or give --start {0}=…",
+                    "state `{0}` has no start; add start = … to [states.{0}] or give it one with ⟦start⟧",
                     state.name
                 ))
             })

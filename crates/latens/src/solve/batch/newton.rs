@@ -244,7 +244,7 @@ impl<'a> Newton<'a> {
                 false => "the objective".into(),
             },
             value: f64::NAN,
-            advice: "try another --seed, or fewer arguments of the networks".into(),
+            advice: "try another ⟦seed⟧, or fewer arguments of the networks".into(),
         };
         for (record, states) in self.problem.records.iter().zip(&iterate.states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);
