@@ -11,11 +11,12 @@
 
 use std::time::{Duration, Instant};
 
-use latens::linalg::small::solve;
+use latens::model::small::solve;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::{Observer, Progress, Solver};
-use latens::{Model, score, systems};
+use latens::numerics::score;
+use latens::{Model, systems};
 use latens_rivals::{Outcome, Settings, fit, pr_ssm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

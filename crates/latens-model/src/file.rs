@@ -230,6 +230,12 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ("simulation.held_out", &["start", "inputs"]),
 ];
 
+/// Whether a key of `[fit]` is an earlier name of a setting: files of version 0.1 are still read, and
+/// so are the folders that hold them.
+fn was_a_setting(key: &str) -> bool {
+    TABLE.iter().any(|setting| setting.alias == Some(key))
+}
+
 fn keys(section: &str) -> Vec<&'static str> {
     match section {
         "fit" => TABLE.iter().map(|setting| setting.key).collect(),

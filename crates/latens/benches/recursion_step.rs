@@ -10,7 +10,7 @@
 //!
 //! `cargo bench --bench recursion_step`
 
-use latens::linalg::{PackedCovariance, Precision};
+use latens::numerics::linalg::{PackedCovariance, Precision};
 use pulp::{Arch, Simd, WithSimd};
 use std::{hint::black_box, time::Instant};
 

@@ -10,12 +10,12 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
-use latens::estimate::Smoother;
-use latens::linalg::normal;
-use latens::objective::Noise;
+use latens::filter::Smoother;
+use latens::numerics::linalg::normal;
+use latens::numerics::objective::Noise;
 use latens::simulate::{Simulation, simulate};
-use latens::solve::initial_theta;
-use latens::step::Stepper;
+use latens::look::prior::initial_theta;
+use latens::numerics::step::Stepper;
 use latens::{Model, Record, systems};
 use rayon::ThreadPoolBuilder;
 use std::{hint::black_box, time::Instant};

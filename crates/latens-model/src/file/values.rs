@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::super::expression::{self, Expr, Kind};
 use super::reader::Reader;
-use super::{At, Named, Span, keys};
+use super::{At, Named, Span, keys, was_a_setting};
 use crate::suggest::suggest;
 
 pub(crate) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
@@ -32,6 +32,14 @@ impl<'a, 'i> Fields<'a, 'i> {
     pub fn get(self, key: &str) -> Option<Value<'a, 'i>> {
         self.table?.get(key)
     }
+
+    /// The name that an entry has here: its own, or an earlier one.
+    pub fn key(self, name: &'static str, earlier: Option<&'static str>) -> &'static str {
+        match earlier.filter(|earlier| self.get(earlier).is_some()) {
+            Some(earlier) if self.get(name).is_none() => earlier,
+            _ => name,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -40,7 +48,7 @@ impl Reader<'_> {
         let (before, known) = (self.diagnostics.len(), keys(section));
         for key in table.keys() {
             let name: &str = key.get_ref();
-            if !known.contains(&name) {
+            if !known.contains(&name) && !(section == "fit" && was_a_setting(name)) {
                 let help = match suggest(name, known.iter().copied()) {
                     Some(close) => format!("did you mean `{close}`?"),
                     None => format!("known here: {}", known.join(", ")),

@@ -1,0 +1,14 @@
+//! The program as its users see it.
+
+mod data_sets;
+mod documents;
+mod fitting;
+mod pages;
+mod program;
+mod report;
+mod reproduce;
+mod rivals;
+mod solvers;
+mod stories;
+mod stream;
+mod using;
