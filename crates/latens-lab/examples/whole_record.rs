@@ -1,6 +1,6 @@
 //! What whole-record Newton reaches: the record it was given, records it never saw, noise.
 //!
-//! `cargo run --release -p latens --example whole_record -- [options] [system …]`
+//! `cargo run --release -p latens-lab --example whole_record -- [options] [system …]`
 //!
 //! - `--seeds 5`            seeds 1 to n
 //! - `--noise 0.01`         measurement noise, as a fraction of each channel's range
@@ -26,7 +26,7 @@ use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::{Settings, Solver, fit};
 use latens::numerics::step::Stepper;
 use latens::numerics::score;
-use latens::{Model, systems};
+use latens::{Model, Settings, Source, solve, systems};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -137,7 +137,7 @@ struct Options {
     missing: f64,
     rows: bool,
     slow: usize,
-    solver: Solver,
+    solver: String,
     passes: Option<usize>,
     steps: Option<usize>,
     verbose: bool,
@@ -152,7 +152,7 @@ fn main() {
         missing: 0.0,
         rows: false,
         slow: 1,
-        solver: Solver::Batch,
+        solver: "batch".into(),
         passes: None,
         steps: None,
         verbose: false,
@@ -175,14 +175,10 @@ fn main() {
             "--missing" => options.missing = number(value()),
             "--rows" => options.rows = value() == "true",
             "--slow" => options.slow = number(value()) as usize,
-            "--epochs" => options.epochs = Some(number(value()) as usize),
+            "--passes" => options.passes = Some(number(value()) as usize),
             "--steps" => options.steps = Some(number(value()) as usize),
             "--verbose" => options.verbose = true,
-            "--solver" => {
-                let name = value();
-                let known = Solver::NAMES.iter().find(|(n, _)| *n == name);
-                options.solver = known.expect("a solver").1;
-            }
+            "--solver" => options.solver = value(),
             name => names.push(name.to_string()),
         }
     }
@@ -235,9 +231,9 @@ fn run(further: &Further, options: &Options, seed: u64) {
         .collect();
     let mut settings = Settings {
         seed,
-        ..Settings::new(options.solver)
+        ..solve::find(&options.solver).expect("a solver").settings()
     };
-    settings.epochs = options.epochs.unwrap_or(settings.epochs);
+    settings.passes = options.passes.unwrap_or(settings.passes);
     let started = Instant::now();
     struct Loud(Instant, bool);
     impl latens::solve::Observer for Loud {
@@ -248,9 +244,16 @@ fn run(further: &Further, options: &Options, seed: u64) {
             true
         }
     }
-    let fitted = fit(
+    let sources = records.iter().cloned();
+    let sources = sources.map(|r| Source::of_record(r, &model).expect("names differ"));
+    let sources: Vec<Source> = sources.collect();
+    let data = Data {
+        train: &sources,
+        validate: &[],
+    };
+    let fitted = learn(
         &model,
-        &records,
+        data,
         &settings,
         &mut Loud(started, options.verbose),
     );
@@ -307,13 +310,13 @@ fn report(
     };
     let (mut hidden, mut inside, mut count) = (0.0, 0.0, 0.0);
     let hidden_states = model.hidden();
-    for (record, e) in records.iter().zip(&fit.estimates) {
+    for (record, e) in records.iter().zip(&fit.tracks) {
         let truth = record.truth.as_ref().expect("simulated");
         for &i in &hidden_states {
-            hidden += score::nrmse(&e.smoothed.states, truth, i, n).unwrap_or(f64::NAN);
+            hidden += score::nrmse(&e.smoothed, truth, i, n).unwrap_or(f64::NAN);
             for (at, t) in truth.iter().enumerate().skip(i).step_by(n) {
-                let off = (e.smoothed.states[at] - t).abs();
-                inside += f64::from(off < 1.96 * e.smoothed.deviations[at]);
+                let off = (e.smoothed[at] - t).abs();
+                inside += f64::from(off < 1.96 * e.deviations[at]);
                 count += 1.0;
             }
         }

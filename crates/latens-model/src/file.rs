@@ -230,11 +230,9 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ("simulation.held_out", &["start", "inputs"]),
 ];
 
-/// Whether a key of `[fit]` is an earlier name of a setting: files of version 0.1 are still read, and
-/// so are the folders that hold them.
-fn was_a_setting(key: &str) -> bool {
-    TABLE.iter().any(|setting| setting.alias == Some(key))
-}
+/// Keys of `[fit]` as version 0.1 had them, and as they are: such files, and the folders that hold
+/// one, are still read.
+const EARLIER_KEYS: [(&str, &str); 2] = [("epochs", "passes"), ("streams", "segments")];
 
 fn keys(section: &str) -> Vec<&'static str> {
     match section {

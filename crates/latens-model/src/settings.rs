@@ -111,7 +111,7 @@ macro_rules! settings {
             ) -> Self {
                 Self {
                     $( $name: {
-                        let key = fields.key(stringify!($name), [$(Some($alias),)? None][0]);
+                        let key = fields.key_of(stringify!($name));
                         kinds::$kind::read(reader, fields, key, named)
                     }, )*
                     $( $c_name: kinds::$c_kind::read(reader, fields, stringify!($c_name), named), )*

@@ -87,7 +87,7 @@ fn the_commands_of_the_readme_run() {
 fn the_reference_names_every_function_and_activation() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model.md");
     let text = std::fs::read_to_string(path).unwrap();
-    for (name, _) in latens::model::resolve::FUNCTIONS {
+    for (name, _) in latens::model::syntax::FUNCTIONS {
         assert!(text.contains(&format!("`{name}(")), "{name} is missing");
     }
     for (name, _) in latens::model::network::Activation::NAMES {

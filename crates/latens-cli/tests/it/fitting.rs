@@ -26,7 +26,7 @@ fn facts(place: &Place, run: &str) -> Value {
 fn settings_stay_with_the_model_and_the_command_line_overrides_them() {
     let place = with_record();
     let model = place.read("model.toml");
-    let section = "\n[fit]\nsolver = \"joint\"\nepochs = 2\nseed = 7\nvalidate_tail = 0.25\n\
+    let section = "\n[fit]\nsolver = \"joint\"\npasses = 2\nseed = 7\nvalidate_tail = 0.25\n\
                    process_variance = { z = 1e-9 }\n";
     place.write("settled.toml", &(model.clone() + section));
     place.succeeds("fit settled.toml record.csv --seed 8 -q");
@@ -34,30 +34,30 @@ fn settings_stay_with_the_model_and_the_command_line_overrides_them() {
     let settings = &found["settings"];
     assert_eq!(settings["solver"], "joint");
     assert_eq!(
-        (&settings["epochs"], &settings["seed"]),
+        (&settings["passes"], &settings["seed"]),
         (&2.into(), &8.into())
     );
-    assert_eq!(settings["process_of"]["z"], 1e-9);
+    assert_eq!(settings["process_variance"]["z"], 1e-9);
     assert_eq!(found["records"][0]["samples"], 451);
     assert_eq!(found["records"][1]["role"], "validate");
     // the settings of a run are all there are
     place.succeeds("fit settled.toml record.csv --settings run -q -o again");
     assert_eq!(&facts(&place, "again")["settings"], settings);
 
-    place.write("wrong.toml", &(model + "\n[fit]\nepoch = 3\n"));
+    place.write("wrong.toml", &(model + "\n[fit]\npass = 3\n"));
     let shown = place.fails(1, "fit wrong.toml record.csv");
     assert!(
-        shown.starts_with("error: [fit] has no key `epoch`"),
+        shown.starts_with("error: [fit] has no key `pass`"),
         "{shown}"
     );
-    assert!(shown.contains("| epoch = 3\n   | ^^^^^\n"), "{shown}");
-    assert!(shown.contains("did you mean `epochs`?"), "{shown}");
+    assert!(shown.contains("| pass = 3\n   | ^^^^\n"), "{shown}");
+    assert!(shown.contains("did you mean `passes`?"), "{shown}");
 }
 
 #[test]
 fn an_ensemble_keeps_its_members_as_runs() {
     let place = with_record();
-    let shown = place.succeeds("fit model.toml record.csv --ensemble 3 --epochs 2 --json -q");
+    let shown = place.succeeds("fit model.toml record.csv --ensemble 3 --passes 2 --json -q");
     let object: Value = serde_json::from_str(&shown.out).unwrap();
     let members = object["ensemble"].as_array().unwrap();
     let seeds: Vec<u64> = members
@@ -75,7 +75,7 @@ fn an_ensemble_keeps_its_members_as_runs() {
     }
     assert!(object["records"][0]["nrmse"]["truth_v"].as_f64().unwrap() < 0.1);
     // it is replaced like any run
-    let again = "fit model.toml record.csv --ensemble 2 --epochs 1 -q --force";
+    let again = "fit model.toml record.csv --ensemble 2 --passes 1 -q --force";
     let shown = place.succeeds(again).out;
     assert!(shown.contains("member with seed 2: "), "{shown}");
     assert!(shown.contains("their median together: "), "{shown}");
@@ -87,17 +87,17 @@ fn an_ensemble_keeps_its_members_as_runs() {
 #[test]
 fn a_run_is_resumed_on_its_own_model_and_records_only() {
     let place = with_record();
-    place.succeeds("fit model.toml record.csv --solver alternating --epochs 2 -q");
+    place.succeeds("fit model.toml record.csv --solver alternating --passes 2 -q");
     let finished = place.fails(1, "fit model.toml record.csv --resume run -q");
-    assert!(finished.contains("this run is finished"), "{finished}");
+    assert!(finished.contains("this fit is finished"), "{finished}");
     let record = place.read("record.csv");
     place.write("other.csv", &record.replacen("0.001,", "0.0010,", 1));
-    let shown = place.fails(1, "fit model.toml other.csv --resume run --epochs 3");
-    let expected = "error: other.csv is not what the run was fitted to (record.csv; the checksums";
+    let shown = place.fails(1, "fit model.toml other.csv --resume run --passes 3");
+    let expected = "error: other.csv is not what the fit was made of (record.csv; the checksums";
     assert!(shown.starts_with(expected), "{shown}");
     let shown = place.fails(
         1,
-        "fit harmonic-oscillator.toml record.csv --resume run --epochs 3",
+        "fit harmonic-oscillator.toml record.csv --resume run --passes 3",
     );
     assert!(shown.contains("another model"), "{shown}");
     let shown = place.fails(
@@ -107,9 +107,9 @@ fn a_run_is_resumed_on_its_own_model_and_records_only() {
     assert!(shown.contains("1 record(s), these are 2"), "{shown}");
     let shown = place.fails(1, "fit model.toml record.csv --resume run --solver joint");
     assert!(shown.contains("was learned by alternating"), "{shown}");
-    // more epochs go on; the run is replaced by what comes of it
-    place.succeeds("fit model.toml record.csv --resume run --epochs 3 -q");
-    assert_eq!(facts(&place, "run")["epochs"].as_array().unwrap().len(), 3);
+    // more passes go on; the run is replaced by what comes of it
+    place.succeeds("fit model.toml record.csv --resume run --passes 3 -q");
+    assert_eq!(facts(&place, "run")["passes"].as_array().unwrap().len(), 3);
 }
 
 /// A fit on its way, and what it says.
@@ -169,7 +169,7 @@ impl Running {
 fn an_interrupted_fit_leaves_a_run_that_goes_on() {
     // none of these would end by itself within a test
     for (options, first) in [
-        ("--solver alternating --epochs 1000000", "epoch 1 of"),
+        ("--solver alternating --passes 1000000", "pass 1 of"),
         ("--starts 1000", "1 of 1000 starts done"),
         ("--ensemble 1000", "1 of 1000 starts done"),
     ] {
@@ -184,7 +184,7 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
             "{err}"
         );
         assert!(
-            out.contains("run written to run, with its page report.html\nstopped behind "),
+            out.contains("fit written to run, with its page report.html\nstopped after "),
             "{out}"
         );
         assert!(
@@ -193,7 +193,7 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
         );
         let found = facts(&place, "run");
         assert_eq!(found["stopped"], true);
-        assert!(!found["epochs"].as_array().unwrap().is_empty());
+        assert!(!found["passes"].as_array().unwrap().is_empty());
         assert!(found["records"][0]["nrmse"]["z"].is_f64());
         assert!(place.path("run/states.csv").is_file());
         let names = [
@@ -242,10 +242,10 @@ fn a_fit_that_ends_at_once_leaves_nothing() {
     place.succeeds("simulate harmonic-oscillator.toml --steps 20000 -o record.csv --force");
     place.write("model.toml", &place.read("harmonic-oscillator.toml"));
     let names = place.names();
-    // an epoch of so long a record lasts, and the first Ctrl-C waits for its end
-    let recursion = "--solver alternating --epochs 1000000";
+    // a pass of so long a record lasts, and the first Ctrl-C waits for its end
+    let recursion = "--solver alternating --passes 1000000";
     let mut running = begin(&place, recursion);
-    running.until("epoch 1 of");
+    running.until("pass 1 of");
     running.signal("-INT");
     running.until("stopping soon");
     running.signal("-INT");
@@ -254,7 +254,7 @@ fn a_fit_that_ends_at_once_leaves_nothing() {
     assert_eq!(place.names(), names);
 
     let mut running = begin(&place, recursion);
-    running.until("epoch 1 of");
+    running.until("pass 1 of");
     running.signal("-KILL");
     let (code, out, _) = running.ends();
     assert_eq!((code, out.as_str()), (None, ""));

@@ -1,11 +1,10 @@
 //! The built program in a folder of its own.
 
-// each test file uses its part of this
-#![allow(dead_code)]
-
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_latens");
 
@@ -16,6 +15,46 @@ pub struct Place(tempfile::TempDir);
 pub struct Shown {
     pub out: String,
     pub err: String,
+}
+
+/// What lies in a place, made once and laid out again for each test that needs it.
+pub struct Fixture(OnceLock<BTreeMap<PathBuf, Vec<u8>>>);
+
+impl Fixture {
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// A place of its own with all that `make` left in the first.
+    pub fn place(&self, make: impl FnOnce(&Place)) -> Place {
+        let files = self.0.get_or_init(|| {
+            let place = Place::new();
+            make(&place);
+            let mut files = BTreeMap::new();
+            collect(place.0.path(), Path::new(""), &mut files);
+            files
+        });
+        let place = Place::new();
+        for (name, bytes) in files {
+            let path = place.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        place
+    }
+}
+
+/// The files of a folder by their path inside of it.
+fn collect(root: &Path, inside: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(root.join(inside)).unwrap() {
+        let name = inside.join(entry.unwrap().file_name());
+        let path = root.join(&name);
+        if path.is_dir() {
+            collect(root, &name, files);
+        } else {
+            files.insert(name, fs::read(path).unwrap());
+        }
+    }
 }
 
 impl Place {

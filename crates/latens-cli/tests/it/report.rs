@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use crate::program::Place;
+use crate::program::{Fixture, Place};
 
 /// A short fit of the oscillator, with its record.
 fn fitted() -> Place {
-    let place = Place::new();
-    place.succeeds("simulate harmonic-oscillator --noise 1% --steps 1200 -o record.csv");
-    place.succeeds("fit harmonic-oscillator record.csv --epochs 2 -o run -q");
-    place
+    static FITTED: Fixture = Fixture::new();
+    FITTED.place(|place| {
+        place.succeeds("simulate harmonic-oscillator --noise 1% --steps 1200 -o record.csv");
+        place.succeeds("fit harmonic-oscillator record.csv --passes 2 -o run -q");
+    })
 }
 
 #[test]
@@ -39,7 +40,7 @@ fn a_fit_leaves_a_page_that_needs_nothing_else() {
     assert_eq!(place.read("run/report.html"), page);
     // a page is part of a run, which can be replaced with it
     place.succeeds("simulate harmonic-oscillator --steps 600 -o other.csv");
-    place.succeeds("fit harmonic-oscillator other.csv --epochs 1 -o run --force --no-report -q");
+    place.succeeds("fit harmonic-oscillator other.csv --passes 1 -o run --force --no-report -q");
     assert!(!place.path("run/report.html").exists());
 }
 
@@ -56,7 +57,7 @@ fn what_is_missing_or_wrong_is_said() {
         "says what it has not"
     );
     // of several runs the best is marked, and each is judged
-    place.succeeds("fit harmonic-oscillator record.csv --epochs 1 --seed 3 -o second -q");
+    place.succeeds("fit harmonic-oscillator record.csv --passes 1 --seed 3 -o second -q");
     place.succeeds("report second run -o both.html");
     let page = place.read("both.html");
     assert!(page.contains("Verdict on second") && page.contains("Verdict on run"));
@@ -66,7 +67,7 @@ fn what_is_missing_or_wrong_is_said() {
     assert!(
         place
             .fails(1, "report nothing")
-            .contains("no such run folder")
+            .contains("no such folder of a fit")
     );
 }
 

@@ -15,14 +15,14 @@ fn rivals_that_learn_the_models_networks_leave_a_run() {
     let place = place();
     for solver in ["node", "spinode", "rm"] {
         let line = format!(
-            "fit harmonic-oscillator record.csv --solver {solver} --epochs 3 --json -o {solver}"
+            "fit harmonic-oscillator record.csv --solver {solver} --passes 3 --json -o {solver}"
         );
         let shown: Value = serde_json::from_str(&place.succeeds(&line).out).unwrap();
         assert_eq!(shown["solver"], solver);
         assert!(shown["records"][0]["nrmse"]["truth_v"].is_f64(), "{shown}");
         let facts: Value =
             serde_json::from_str(&place.read(&format!("{solver}/fit.json"))).unwrap();
-        assert_eq!(facts["epochs"].as_array().unwrap().len(), 3);
+        assert_eq!(facts["passes"].as_array().unwrap().len(), 3);
         let said = place.succeeds(&format!(
             "predict {solver} record.csv --json -o out.csv --force"
         ));
@@ -41,9 +41,9 @@ fn rivals_with_something_else_leave_states_and_scores() {
     let place = place();
     for solver in ["node-lstm", "pr-ssm"] {
         let line =
-            format!("fit harmonic-oscillator record.csv --solver {solver} --epochs 2 -o other");
+            format!("fit harmonic-oscillator record.csv --solver {solver} --passes 2 -o other");
         let shown = place.succeeds(&format!("{line} --force")).out;
-        assert!(shown.contains("is no run that predict"), "{shown}");
+        assert!(shown.contains("no fit that predict"), "{shown}");
         let scores: Value = serde_json::from_str(&place.read("other/scores.json")).unwrap();
         assert_eq!(scores["solver"], solver);
         assert!(scores["records"][0]["nrmse"]["truth_v"].is_f64());
@@ -57,7 +57,7 @@ fn rivals_with_something_else_leave_states_and_scores() {
         assert!(
             place
                 .fails(1, "predict other record.csv")
-                .contains("no run folder")
+                .contains("holds no fit")
         );
     }
     let said = place.fails(
@@ -68,7 +68,7 @@ fn rivals_with_something_else_leave_states_and_scores() {
     let line = "fit harmonic-oscillator record.csv --solver pr-ssm --test record.csv -o new";
     assert!(place.fails(1, line).contains("--validate"));
     // a run is not mixed with what is none
-    place.succeeds("fit harmonic-oscillator record.csv --solver node --epochs 2");
-    let line = "fit harmonic-oscillator record.csv --solver pr-ssm --epochs 2 --force";
-    assert!(place.fails(1, line).contains("holds a run already"));
+    place.succeeds("fit harmonic-oscillator record.csv --solver node --passes 2");
+    let line = "fit harmonic-oscillator record.csv --solver pr-ssm --passes 2 --force";
+    assert!(place.fails(1, line).contains("holds a fit already"));
 }

@@ -57,16 +57,16 @@ fn validation_records_are_scored_and_not_learned_from() {
     let place = with_records();
     let weights = || std::fs::read(place.path("run/weights.safetensors")).unwrap();
     // with one stage there is nothing to choose: the weights are those of the record alone
-    fit(&place, "--epochs 1");
+    fit(&place, "--passes 1");
     let alone = weights();
-    let object = fit(&place, "--epochs 1 --validate other.csv");
+    let object = fit(&place, "--passes 1 --validate other.csv");
     assert!(weights() == alone);
     assert_eq!(
         records(&object),
         [("train", "record.csv", 301), ("validate", "other.csv", 301)]
     );
     assert!(object["records"][1]["nrmse"]["z"].is_f64());
-    fit(&place, "--epochs 1 other.csv");
+    fit(&place, "--passes 1 other.csv");
     assert!(weights() != alone);
     let shown = place.succeeds("fit harmonic-oscillator record.csv --validate other.csv --force");
     for part in [
@@ -126,13 +126,13 @@ fn the_best_of_several_starts_is_kept() {
 fn what_is_given_is_not_estimated() {
     let place = with_records();
     let of = |options: &str| {
-        fit(&place, &format!("--epochs 2 {options}"));
+        fit(&place, &format!("--passes 2 {options}"));
         let s = settings(&place);
         ["estimate_noise", "estimate_prior"].map(|k| s[k].as_bool().unwrap())
     };
     assert_eq!(of(""), [true, true]);
     assert_eq!(of("--parameter-variance 0.5"), [true, false]);
-    fit(&place, "--epochs 2 --measurement-variance z=1e-6");
+    fit(&place, "--passes 2 --measurement-variance z=1e-6");
     let facts: Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
     assert_eq!(facts["noise"]["measurement"][0], 1e-6);
     assert_eq!(
@@ -144,11 +144,11 @@ fn what_is_given_is_not_estimated() {
     let stages = |options: &str| {
         fit(&place, options);
         let facts: Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
-        facts["epochs"].as_array().unwrap().len()
+        facts["passes"].as_array().unwrap().len()
     };
     assert_eq!(stages("--process-variance 1e-8"), 1);
     assert!(stages("--process-variance v=1e-8") > 1);
     let line = "fit harmonic-oscillator record.csv --printed-settings --force";
     assert!(place.fails(1, line).contains("--solver alternating"));
-    place.succeeds(&format!("{line} --solver as-printed --epochs 1 -q"));
+    place.succeeds(&format!("{line} --solver as-printed --passes 1 -q"));
 }

@@ -18,12 +18,12 @@ fn with_record() -> Place {
 fn from_a_built_in_system_to_a_run() {
     let place = with_record();
     let shown =
-        place.succeeds("fit harmonic-oscillator.toml record.csv --epochs 2 --seed 3 -o run");
+        place.succeeds("fit harmonic-oscillator.toml record.csv --passes 2 --seed 3 -o run");
     assert!(shown.out.contains("v  m/s  hidden state"), "{}", shown.out);
     assert!(
         shown
             .out
-            .ends_with("run written to run, with its page report.html\n"),
+            .ends_with("fit written to run, with its page report.html\n"),
         "{}",
         shown.out
     );
@@ -42,14 +42,14 @@ fn from_a_built_in_system_to_a_run() {
     let model = place.read("run/model.toml");
     assert_eq!(model, place.read("harmonic-oscillator.toml"));
     let facts: serde_json::Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
-    assert_eq!(facts["settings"]["epochs"], 2);
+    assert_eq!(facts["settings"]["passes"], 2);
     assert_eq!(facts["solver"], "batch");
     assert_eq!(facts["seed"], 3);
     assert_eq!(
         facts["command"],
-        "latens fit harmonic-oscillator.toml record.csv --epochs 2 --seed 3 -o run"
+        "latens fit harmonic-oscillator.toml record.csv --passes 2 --seed 3 -o run"
     );
-    assert_eq!(facts["epochs"].as_array().unwrap().len(), 2);
+    assert_eq!(facts["passes"].as_array().unwrap().len(), 2);
     assert_eq!(facts["records"][0]["sha256"].as_str().unwrap().len(), 64);
     assert!(facts["records"][0]["nrmse"]["truth_v"].as_f64().unwrap() < 0.1);
     let states = place.read("run/states.csv");
@@ -66,7 +66,7 @@ fn from_a_built_in_system_to_a_run() {
 fn a_run_repeats_bit_for_bit_from_its_settings() {
     let place = with_record();
     place.succeeds(
-        "fit harmonic-oscillator record.csv --epochs 2 --parameter-variance 0.5 --hidden-noise 0.2 -q -o first",
+        "fit harmonic-oscillator record.csv --passes 2 --parameter-variance 0.5 --hidden-noise 0.2 -q -o first",
     );
     place.succeeds("fit harmonic-oscillator record.csv --settings first -q -o second");
     let weights = |run: &str| fs::read(place.path(&format!("{run}/weights.safetensors"))).unwrap();
@@ -82,7 +82,7 @@ fn a_run_repeats_bit_for_bit_from_its_settings() {
 fn json_is_one_object_and_progress_stays_apart() {
     let place = with_record();
     place.succeeds("simulate harmonic-oscillator --steps 600 --held-out 1 -o second.csv");
-    let shown = place.succeeds("fit harmonic-oscillator record.csv second.csv --epochs 1 --json");
+    let shown = place.succeeds("fit harmonic-oscillator record.csv second.csv --passes 1 --json");
     let object: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
     assert_eq!(object["run"], "run");
     assert_eq!(object["solver"], "batch");
@@ -165,7 +165,7 @@ fn columns_are_mapped() {
     );
     let map = "--map z=position --map t=clock";
     place.succeeds(&format!(
-        "fit harmonic-oscillator log.csv {map} --epochs 1 -q"
+        "fit harmonic-oscillator log.csv {map} --passes 1 -q"
     ));
     let states = place.read("run/states.csv");
     assert!(
@@ -188,7 +188,7 @@ fn nothing_is_overwritten_unasked() {
             .fails(1, "simulate harmonic-oscillator -o record.csv")
             .contains("--force")
     );
-    let fit = "fit harmonic-oscillator record.csv --epochs 1 -q";
+    let fit = "fit harmonic-oscillator record.csv --passes 1 -q";
     place.succeeds(fit);
     let before = place.read("run/fit.json");
     assert!(place.fails(1, fit).contains("--force"));
@@ -199,7 +199,7 @@ fn nothing_is_overwritten_unasked() {
     fs::create_dir(place.path("mine")).unwrap();
     place.write("mine/notes.txt", "keep");
     let shown = place.fails(1, &format!("{fit} -o mine --force"));
-    assert!(shown.contains("not a run"), "{shown}");
+    assert!(shown.contains("holds no fit"), "{shown}");
     assert_eq!(place.read("mine/notes.txt"), "keep");
 }
 
@@ -233,9 +233,9 @@ fn a_step_that_differs_from_the_models_is_a_warning() {
     let place = with_record();
     let model = place.read("harmonic-oscillator.toml");
     place.write("coarse.toml", &model.replace("step = 1e-3", "step = 0.002"));
-    let shown = place.succeeds("fit coarse.toml record.csv --epochs 1 --json -q");
+    let shown = place.succeeds("fit coarse.toml record.csv --passes 1 --json -q");
     assert!(
-        shown.err.starts_with("warning: record.csv has a step of"),
+        shown.err.starts_with("warning: the step of record.csv is"),
         "{}",
         shown.err
     );
@@ -253,12 +253,12 @@ fn a_model_that_learned_nothing_is_called_so() {
     );
     let rows = (0..200).map(|k| format!("{}\n", -0.1 * f64::from(k)));
     place.write("falling.csv", &format!("x\n{}", rows.collect::<String>()));
-    let shown = place.succeeds("fit wrong.toml falling.csv --epochs 1 -q");
+    let shown = place.succeeds("fit wrong.toml falling.csv --passes 1 -q");
     let expected = "warning: v is unobservable: nothing that is measured depends on it";
     assert!(shown.err.starts_with(expected), "{}", shown.err);
     let expected = "warning: the free run over falling.csv predicts x no better than a constant";
     assert!(shown.err.contains(expected), "{}", shown.err);
-    assert!(place.read("run/fit.json").contains("v is unobservable"));
+    assert!(place.read("run/fit.json").contains("\"poorly-seen\""));
     let expected = "warning: 3 starts tried, none worked (";
     assert!(shown.err.contains(expected), "{}", shown.err);
     let failed = "start with seed 3: ";
@@ -362,7 +362,7 @@ fn a_closed_pipe_is_not_an_error() {
 #[test]
 fn the_demo_tells_what_it_learned() {
     let place = Place::new();
-    let shown = place.succeeds("demo harmonic-oscillator --epochs 2").out;
+    let shown = place.succeeds("demo harmonic-oscillator --passes 2").out;
     for part in [
         "What is known\n  z' = v\n",
         "nobody measured v",
@@ -375,8 +375,8 @@ fn the_demo_tells_what_it_learned() {
     assert!(place.fails(1, "demo emps").contains("no [truth] section"));
     // it leaves a run with its page, and replaces its own but nobody else's
     assert!(place.path("latens-demo/report.html").is_file());
-    place.succeeds("demo harmonic-oscillator --epochs 1");
-    place.succeeds("fit harmonic-oscillator latens-demo/states.csv --epochs 1 -o mine -q");
-    let refused = place.fails(1, "demo harmonic-oscillator --epochs 1 -o mine");
-    assert!(refused.contains("holds a run already"), "{refused}");
+    place.succeeds("demo harmonic-oscillator --passes 1");
+    place.succeeds("fit harmonic-oscillator latens-demo/states.csv --passes 1 -o mine -q");
+    let refused = place.fails(1, "demo harmonic-oscillator --passes 1 -o mine");
+    assert!(refused.contains("holds a fit already"), "{refused}");
 }

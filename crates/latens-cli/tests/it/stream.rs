@@ -3,25 +3,25 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::program::{BINARY, Place};
+use crate::program::{BINARY, Fixture, Place};
 use serde_json::Value;
+
+const SPRING: &str = "name = \"Spring\"\n[time]\nstep = 0.01\n[inputs]\nu = {}\n\
+    [states.q]\nderivative = \"v\"\nstart = 1\n\
+    [states.v]\nderivative = \"u - k*q\"\nstart = 0\n\
+    [unknowns]\nk = { guess = 3, scale = 1, positive = true }\n\
+    [measurements]\nq = \"q\"\n[truth]\nk = 4\n\
+    [simulation]\nsteps = 400\ninputs = { u = \"sin(t)\" }\n";
 
 /// A place with a run of a spring whose stiffness is not known, and a record of it.
 fn with_run() -> Place {
-    let place = Place::new();
-    place.write(
-        "spring.toml",
-        "name = \"Spring\"\n[time]\nstep = 0.01\n[inputs]\nu = {}\n\
-         [states.q]\nderivative = \"v\"\nstart = 1\n\
-         [states.v]\nderivative = \"u - k*q\"\nstart = 0\n\
-         [unknowns]\nk = { guess = 3, scale = 1, positive = true }\n\
-         [measurements]\nq = \"q\"\n[truth]\nk = 4\n\
-         [simulation]\nsteps = 400\ninputs = { u = \"sin(t)\" }\n",
-    );
-    place.succeeds("simulate spring.toml --noise 0.01 -o record.csv");
-    place.succeeds("fit spring.toml record.csv --epochs 2 -q");
-    place.succeeds("simulate spring.toml --noise 0.01 --seed 2 -o more.csv");
-    place
+    static RUN: Fixture = Fixture::new();
+    RUN.place(|place| {
+        place.write("spring.toml", SPRING);
+        place.succeeds("simulate spring.toml --noise 0.01 -o record.csv");
+        place.succeeds("fit spring.toml record.csv --passes 2 -q");
+        place.succeeds("simulate spring.toml --noise 0.01 --seed 2 -o more.csv");
+    })
 }
 
 fn start(place: &Place, line: &str) -> Child {
@@ -104,7 +104,7 @@ fn cut_in_two_it_is_the_same_to_the_last_bit() {
     assert_eq!(learned, last.parse::<f64>().unwrap());
     assert!((learned - 4.0).abs() < 0.2, "{learned}");
     // a snapshot is a run as any other, and no other run is replaced unasked
-    place.succeeds("fit spring.toml record.csv --settings whole --epochs 1 -q -o again");
+    place.succeeds("fit spring.toml record.csv --settings whole --passes 1 -q -o again");
     let refused = stream(&place, "run --snapshot again", &more);
     assert!(
         refused.status.code() == Some(1) && err(&refused).contains("--force"),
@@ -114,7 +114,7 @@ fn cut_in_two_it_is_the_same_to_the_last_bit() {
     // but no fit, which learned from records, goes on from it
     let refused = place.fails(
         1,
-        "fit spring.toml record.csv --resume whole --epochs 9 -o other",
+        "fit spring.toml record.csv --resume whole --passes 9 -o other",
     );
     assert!(refused.contains("the snapshot of a stream"), "{refused}");
     // and its bands do not count what the fit did not know

@@ -1,6 +1,6 @@
 //! What people do with a run: test it, predict, adapt, estimate, simulate; and programs with the JSON.
 
-use crate::program::Place;
+use crate::program::{Fixture, Place};
 use serde_json::Value;
 
 /// A slide whose friction is known and whose gain is not: linear, and learned in a moment.
@@ -31,15 +31,17 @@ steps = 1500
 inputs = { u = "2*sin(3*t) + sin(7*t)" }
 "#;
 
-/// A place with the model, a record of it, another start, and one with more drag.
+/// A place with the model, a record of it and a fit to that, another start, and one with more drag.
 fn slide() -> Place {
-    let place = Place::new();
-    place.write("slide.toml", SLIDE);
-    place.write("worn.toml", &SLIDE.replace("drag = 1.4", "drag = 1.6"));
-    place.succeeds("simulate slide.toml --noise 3e-4 -o record.csv");
-    place.succeeds("simulate slide.toml --noise 3e-4 --seed 2 --start v=0.4 -o other.csv");
-    place.succeeds("simulate worn.toml --noise 3e-4 --seed 3 --start v=0.2 -o worn.csv");
-    place
+    static SLID: Fixture = Fixture::new();
+    SLID.place(|place| {
+        place.write("slide.toml", SLIDE);
+        place.write("worn.toml", &SLIDE.replace("drag = 1.4", "drag = 1.6"));
+        place.succeeds("simulate slide.toml --noise 3e-4 -o record.csv");
+        place.succeeds("simulate slide.toml --noise 3e-4 --seed 2 --start v=0.4 -o other.csv");
+        place.succeeds("simulate worn.toml --noise 3e-4 --seed 3 --start v=0.2 -o worn.csv");
+        place.succeeds("fit slide.toml record.csv -q -o run");
+    })
 }
 
 fn json(text: &str) -> Value {
@@ -63,9 +65,8 @@ fn object(place: &Place, line: &str) -> Value {
 #[test]
 fn a_test_record_is_scored_and_plays_no_part() {
     let place = slide();
-    place.succeeds("fit slide.toml record.csv -q -o alone");
     let fit = "fit slide.toml record.csv --test other.csv --warmup 200 -q";
-    let object = object(&place, &format!("{fit} --json -o run"));
+    let object = object(&place, &format!("{fit} --json -o tested"));
     let test = &object["records"][1];
     assert_eq!(
         (&test["file"], &test["role"], &test["scored"]),
@@ -74,7 +75,7 @@ fn a_test_record_is_scored_and_plays_no_part() {
     assert!(test["rmse"]["q"].as_f64().unwrap() < 0.01, "{test}");
     assert!(test["nrmse"]["truth_v"].as_f64().unwrap() < 0.01, "{test}");
     let weights = |run: &str| std::fs::read(place.path(&format!("{run}/weights.safetensors")));
-    assert!(weights("alone").unwrap() == weights("run").unwrap());
+    assert!(weights("run").unwrap() == weights("tested").unwrap());
 
     let shown = place.succeeds(&format!("{fit} -o again")).out;
     let expected = "other.csv, 1501 samples, test: 1301 samples predicted from the state that the first 200 show";
@@ -89,7 +90,6 @@ fn a_test_record_is_scored_and_plays_no_part() {
 #[test]
 fn a_new_record_is_predicted_and_a_constant_adapted() {
     let place = slide();
-    place.succeeds("fit slide.toml record.csv -q -o run");
     let plain = object(&place, "predict run worn.csv --warmup 600 --json");
     let adapted = object(
         &place,
@@ -139,13 +139,12 @@ fn a_new_record_is_predicted_and_a_constant_adapted() {
     let shown = place.fails(1, "predict run worn.csv --warmup 5000 --force");
     assert!(shown.contains("bring a longer record"), "{shown}");
     let shown = place.fails(1, "predict nowhere worn.csv");
-    assert!(shown.contains("there is no such run folder"), "{shown}");
+    assert!(shown.contains("there is no such folder of a fit"), "{shown}");
 }
 
 #[test]
 fn hidden_states_of_a_new_record_are_estimated() {
     let place = slide();
-    place.succeeds("fit slide.toml record.csv -q -o run");
     let filter = object(&place, "estimate run other.csv --json");
     let smoother = object(
         &place,
@@ -176,7 +175,7 @@ fn hidden_states_of_a_new_record_are_estimated() {
         of(&wrong, "consistency").as_f64().unwrap() > 4.0,
         "{wrong:#}"
     );
-    let warning = wrong["warnings"][0].as_str().unwrap();
+    let warning = wrong["warnings"][0]["text"].as_str().unwrap();
     assert!(
         warning.contains("states and bands are not to be trusted"),
         "{warning}"
@@ -186,7 +185,6 @@ fn hidden_states_of_a_new_record_are_estimated() {
 #[test]
 fn a_run_is_simulated_without_measurements() {
     let place = slide();
-    place.succeeds("fit slide.toml record.csv -q -o run");
     place.succeeds("simulate slide.toml --start v=0.4 -o truth.csv");
     let record = place.read("truth.csv");
     let inputs = record.lines().map(|line| {
@@ -230,6 +228,6 @@ fn a_run_is_simulated_without_measurements() {
         "{shown}"
     );
     let shown = place.fails(1, "simulate slide.toml --input inputs.csv");
-    assert!(shown.contains("no run folder"), "{shown}");
+    assert!(shown.contains("no folder of one"), "{shown}");
     object(&place, "simulate slide.toml -o model.csv --json");
 }

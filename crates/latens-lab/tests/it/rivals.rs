@@ -2,27 +2,26 @@
 //! where dual numbers are unwieldy; one step teaches a hidden network nothing; seeds repeat; whoever
 //! watches can stop them.
 
-#[path = "../../latens/tests/oracle/mod.rs"]
-mod oracle;
-
-use latens::fit::scales::SignalScales;
+use crate::oracle::{At, Number, Oracle, Variant};
+use latens::fit::learn;
+use latens::look::SignalScales;
+use latens::look::prior::initial_theta;
 use latens::model::Method;
 use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
-use latens::solve::{self, Observer, PassReport, Progress, Silent, Solver, initial_theta};
+use latens::solve::{Observer, PassReport, Progress, Silent};
 use latens::numerics::step::Stepper;
 use latens::{Model, systems};
-use latens_rivals::adam::Loss;
-use latens_rivals::lstm::Stack;
-use latens_rivals::node::Windows;
-use latens_rivals::node_lstm::{Hybrid, Segments};
-use latens_rivals::pr_ssm::{Bound, Size};
-use latens_rivals::rm::Recognised;
-use latens_rivals::spinode::Moments;
-use latens_rivals::windows::{self, Problem, Window};
-use latens_rivals::{Settings, fit};
+use latens_lab::rivals::adam::Loss;
+use latens_lab::rivals::lstm::Stack;
+use latens_lab::rivals::node::Windows;
+use latens_lab::rivals::node_lstm::{Hybrid, Segments};
+use latens_lab::rivals::pr_ssm::{Bound, Size};
+use latens_lab::rivals::rm::Recognised;
+use latens_lab::rivals::spinode::Moments;
+use latens_lab::rivals::windows::{self, Problem, Window};
+use latens_lab::rivals::{Rival, Settings, fit};
 use num_dual::{Dual64, DualNum};
-use oracle::{At, Number, Oracle, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -53,7 +52,7 @@ impl Case {
             ..Simulation::default()
         };
         let records = vec![simulate(&model, &simulation).unwrap()];
-        let (model, scales, dt) = solve::scaled(&model, &records).unwrap();
+        let (model, scales, dt) = learn::scaled(&model, &records).unwrap();
         let deviation = windows::deviations(&records, model.measurements.len());
         Self {
             model,
@@ -164,7 +163,7 @@ fn node_has_the_gradient_of_dual_numbers() {
         case.with(|problem| {
             let settings = Settings {
                 window: 15,
-                ..Settings::new(Solver::Node)
+                ..Settings::new(Rival::Node)
             };
             let mut loss = Windows::new(problem, &settings);
             let p = case.model.system.parameters();
@@ -492,7 +491,7 @@ fn rm_has_the_gradient_of_differences() {
     case.with(|problem| {
         let settings = Settings {
             window: 16,
-            ..Settings::new(Solver::Rm)
+            ..Settings::new(Rival::Rm)
         };
         let mut loss = Recognised::new(problem, &settings);
         let p = case.model.system.parameters();
@@ -554,7 +553,7 @@ fn one_step_teaches_a_hidden_network_nothing() {
             for steps in [1, 2] {
                 let settings = Settings {
                     window: steps,
-                    ..Settings::new(Solver::Node)
+                    ..Settings::new(Rival::Node)
                 };
                 let mut loss = Windows::new(problem, &settings);
                 let mut point = theta.clone();
@@ -589,15 +588,7 @@ fn one_step_teaches_a_hidden_network_nothing() {
     }
 }
 
-const RIVALS: [Solver; 5] = [
-    Solver::Node,
-    Solver::NodeLstm,
-    Solver::Spinode,
-    Solver::Rm,
-    Solver::PrSsm,
-];
-
-fn quick(method: Solver, seed: u64) -> Settings {
+fn quick(method: Rival, seed: u64) -> Settings {
     Settings {
         iterations: 4,
         window: 20,
@@ -615,7 +606,7 @@ fn seeds_repeat() {
         ..Simulation::default()
     };
     let records = [simulate(&model, &simulation).unwrap()];
-    for method in RIVALS {
+    for method in Rival::ALL {
         let run = |seed| {
             let outcome = fit(&model, &records, &quick(method, seed), &mut Silent).unwrap();
             assert_eq!(outcome.runs[0].len(), records[0].outputs.len() * 2);
@@ -666,15 +657,12 @@ fn a_rival_can_be_stopped() {
         ..Simulation::default()
     };
     let records = [simulate(&model, &simulation).unwrap()];
-    for method in RIVALS {
+    for method in Rival::ALL {
         let mut observer = Impatient(0);
         let outcome = fit(&model, &records, &quick(method, 1), &mut observer).unwrap();
         assert!(outcome.stopped && observer.0 == 1, "{}", method.name());
         assert_eq!(outcome.reports.len(), 1, "{}", method.name());
     }
-    let own = Settings::new(Solver::Batch);
-    let refused = fit(&model, &records, &own, &mut Silent).unwrap_err();
-    assert!(refused.to_string().contains("rivals"), "{refused}");
 }
 
 /// A given hidden start is where the run begins; a trained one moves from the centre.
@@ -687,7 +675,7 @@ fn the_hidden_start_is_given_or_learned() {
         ..Simulation::default()
     };
     let records = [simulate(&model, &simulation).unwrap()];
-    for method in [Solver::Node, Solver::NodeLstm, Solver::Spinode] {
+    for method in [Rival::Node, Rival::NodeLstm, Rival::Spinode] {
         let given = Settings {
             known_start: true,
             ..quick(method, 1)
@@ -719,12 +707,12 @@ fn node_learns_what_is_measured() {
     let records = [simulate(&model, &simulation).unwrap()];
     let settings = Settings {
         iterations: 400,
-        ..Settings::new(Solver::Node)
+        ..Settings::new(Rival::Node)
     };
     let outcome = fit(&model, &records, &settings, &mut Silent).unwrap();
     let truth = records[0].truth.as_ref().unwrap();
     for i in 0..2 {
-        let error = latens::score::nrmse(&outcome.runs[0], truth, i, 2).unwrap();
+        let error = latens::numerics::score::nrmse(&outcome.runs[0], truth, i, 2).unwrap();
         assert!(error < 1e-2, "state {i}: {error:.1e}");
     }
 }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::super::expression::{self, Expr, Kind};
 use super::reader::Reader;
-use super::{At, Named, Span, keys, was_a_setting};
+use super::{At, EARLIER_KEYS, Named, Span, keys};
 use crate::suggest::suggest;
 
 pub(crate) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
@@ -33,11 +33,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         self.table?.get(key)
     }
 
-    /// The name that an entry has here: its own, or an earlier one.
-    pub fn key(self, name: &'static str, earlier: Option<&'static str>) -> &'static str {
-        match earlier.filter(|earlier| self.get(earlier).is_some()) {
-            Some(earlier) if self.get(name).is_none() => earlier,
-            _ => name,
+    /// The key of a setting here: its own, or an earlier one.
+    pub fn key_of(self, setting: &'static str) -> &'static str {
+        let earlier = EARLIER_KEYS.iter().find(|(_, now)| *now == setting);
+        match earlier {
+            Some((old, _)) if self.get(setting).is_none() && self.get(old).is_some() => old,
+            _ => setting,
         }
     }
 }
@@ -48,7 +49,8 @@ impl Reader<'_> {
         let (before, known) = (self.diagnostics.len(), keys(section));
         for key in table.keys() {
             let name: &str = key.get_ref();
-            if !known.contains(&name) && !(section == "fit" && was_a_setting(name)) {
+            let earlier = section == "fit" && EARLIER_KEYS.iter().any(|(old, _)| *old == name);
+            if !known.contains(&name) && !earlier {
                 let help = match suggest(name, known.iter().copied()) {
                     Some(close) => format!("did you mean `{close}`?"),
                     None => format!("known here: {}", known.join(", ")),

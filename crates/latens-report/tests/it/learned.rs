@@ -1,37 +1,27 @@
 //! What a run says about its networks, where the truth is known in closed form.
 
-use latens::fit::run::{self, About, Facts, Source};
-use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
-use latens::{Settings, Silent};
-use latens::{Model, systems};
+use latens::{Fit, Job, Model, Role, Silent, Source, solve, systems};
 use latens_report::equation::{self, Learned};
-use latens_report::{Shown, field, innovations, panels};
+use latens_report::{field, innovations, panels};
 
 /// A short fit, saved and read back.
-fn shown(system: &str, steps: usize) -> Shown {
+fn shown(system: &str, steps: usize) -> Fit {
     let model = Model::from_text(system, systems::find(system).unwrap()).unwrap();
     let simulation = Simulation {
         steps: Some(steps),
         ..Simulation::default()
     };
     let record = simulate(&model, &simulation).unwrap();
-    let settings = Settings {
-        passes: 2,
-        ..defaults("alternating")
-    };
-    let records: [Record; 1] = [record];
-    let fit = fit(&model, &records, &settings, &mut Silent).unwrap();
-    let sources = [Source {
-        file: "record.csv".into(),
-        sha256: run::sha256(b""),
-        record: &records[0],
-    }];
-    let place = tempfile::tempdir().unwrap();
-    let folder = place.path().join("run");
-    let facts = Facts::new(&fit, &sources, About::default());
-    run::save(&fit, &sources, &facts, &folder, false).unwrap();
-    Shown::load(&folder).unwrap()
+    let settings = solve::find("alternating").unwrap().settings();
+    let mut job = Job::with_settings(model, settings);
+    job.settings.passes = 2;
+    job.add(
+        Role::Train,
+        Source::of_record(record, &job.model).unwrap(),
+    );
+    let fit = job.run(&mut Silent).unwrap().fit;
+    Fit::from_files(&fit.to_files().unwrap(), "run").unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -73,7 +63,7 @@ fn several_outputs_are_told_apart() {
     let learned = equation::learned(&shown);
     let names: Vec<&str> = learned.iter().map(|l| l.output.as_str()).collect();
     assert_eq!(names, ["acceleration.cart", "acceleration.pole"]);
-    let model = &shown.run.model;
+    let model = &shown.model;
     let truth = &model.truth.as_ref().unwrap().system;
     let track = &shown.tracks[0];
     let mut f = vec![0.0; 4];

@@ -256,7 +256,7 @@ fn a_fit_is_replaced_only_when_asked() {
     let case = Case::new();
     case.save(false).unwrap();
     let message = case.save(false).unwrap_err().to_string();
-    assert!(message.contains("--force"), "{message}");
+    assert!(message.contains("replace it with force"), "{message}");
     assert!(check(case.folder(), false).is_err());
     case.save(true).unwrap();
     assert_eq!(case.names(), ["run"]);
@@ -271,7 +271,7 @@ fn what_is_not_a_fit_is_never_touched() {
     fs::write(&notes, "mine").unwrap();
     for replace in [false, true] {
         let message = case.save(replace).unwrap_err().to_string();
-        assert!(message.contains("not a run"), "{message}");
+        assert!(message.contains("holds no fit"), "{message}");
     }
     // nor is a run with something else in it
     fs::remove_file(&notes).unwrap();

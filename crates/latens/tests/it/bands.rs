@@ -2,7 +2,7 @@
 
 use crate::fixture::{defaults, fit};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::{Settings, Silent};
+use latens::Silent;
 use latens::{Model, systems};
 
 /// The band x̂ ± 1.96 σ of a state that nobody measured must hold the truth as often as it says:

@@ -237,6 +237,7 @@ fn an_ensemble_is_the_median_of_its_members() {
     let alone = fit_one(&model, &record, &alone, &mut Silent).unwrap();
     assert_eq!(alone.theta, fit.members[1].theta);
     let best = fit
+        .facts
         .attempts
         .iter()
         .min_by(|a, b| a.error.total_cmp(&b.error));
