@@ -238,6 +238,10 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ("simulation.held_out", &["start", "inputs"]),
 ];
 
+/// Keys of `[fit]` as version 0.1 had them, and as they are: such files, and the folders that hold
+/// one, are still read.
+const EARLIER_KEYS: [(&str, &str); 2] = [("epochs", "passes"), ("streams", "segments")];
+
 fn keys(section: &str) -> Vec<&'static str> {
     match section {
         "fit" => TABLE.iter().map(|setting| setting.key).collect(),

@@ -57,6 +57,14 @@ use resolve::{Equations, Variant};
 use settings::SettingsLayer;
 use tape::Curve;
 
+/// The file as it is read, for the tests' own readings of it; no promises.
+#[doc(hidden)]
+pub mod syntax {
+    pub use crate::expression::{Expr, Kind, Operator};
+    pub use crate::file::{ModelFile, NetworkDef, TableDef, read};
+    pub use crate::resolve::FUNCTIONS;
+}
+
 /// The JSON Schema of the model file.
 ///
 /// ```

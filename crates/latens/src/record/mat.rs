@@ -251,14 +251,11 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[ignore = "needs the data sets"]
     fn the_positioning_system_equals_its_csv() {
         for (mat, csv) in [("DATA_EMPS.mat", "train"), ("DATA_EMPS_PULSES.mat", "test")] {
-            let Some(mat) = dataset(&format!("emps/{mat}")) else {
-                return;
-            };
-            let Some(csv) = dataset(&format!("emps/emps_{csv}.csv")) else {
-                return;
-            };
+            let mat = dataset(&format!("emps/{mat}"));
+            let csv = dataset(&format!("emps/emps_{csv}.csv"));
             let (mat, csv) = (Table::read(mat).unwrap(), Table::read(csv).unwrap());
             assert!(["kp", "kv", "gtau"].iter().all(|n| mat.find(n).is_none()));
             for (a, b) in [
