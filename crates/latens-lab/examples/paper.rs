@@ -18,18 +18,9 @@ fn variants() -> Vec<(&'static str, Settings)> {
     let of = |name: &str| -> &'static dyn Solver { solve::find(name).expect("one of Latens' own") };
     let printed = |name| of(name).printed_settings().expect("the paper has it");
     vec![
-        (
-            "as printed, printed settings",
-            printed("as-printed"),
-        ),
-        (
-            "corrected, printed settings",
-            printed("alternating"),
-        ),
-        (
-            "corrected, default settings",
-            of("alternating").settings(),
-        ),
+        ("as printed, printed settings", printed("as-printed")),
+        ("corrected, printed settings", printed("alternating")),
+        ("corrected, default settings", of("alternating").settings()),
         ("joint, default settings", of("joint").settings()),
     ]
 }
@@ -112,7 +103,9 @@ fn run(name: &str, model: &Model, variant: usize, settings: &Settings) -> Outcom
     let source = Source::of_record(record, model).expect("names of embedded models differ");
     job.add(Role::Train, source);
     let result = match job.run(&mut Silent) {
-        Ok(outcome) => Ok(outcome.fit.facts.records[0].mean_nrmse.unwrap_or(f64::INFINITY)),
+        Ok(outcome) => Ok(outcome.fit.facts.records[0]
+            .mean_nrmse
+            .unwrap_or(f64::INFINITY)),
         Err(error) => Err(error.to_string()),
     };
     let seconds = started.elapsed().as_secs_f64();

@@ -18,14 +18,14 @@
 use std::time::Instant;
 
 use latens::filter::Smoother;
-use latens::fit::Start;
 use latens::fit::Fit;
+use latens::fit::Start;
+use latens::fit::learn::{Data, learn};
 use latens::numerics::objective::Noise;
+use latens::numerics::score;
+use latens::numerics::step::Stepper;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::{Settings, Solver, fit};
-use latens::numerics::step::Stepper;
-use latens::numerics::score;
 use latens::{Model, Settings, Source, solve, systems};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -251,12 +251,7 @@ fn run(further: &Further, options: &Options, seed: u64) {
         train: &sources,
         validate: &[],
     };
-    let fitted = learn(
-        &model,
-        data,
-        &settings,
-        &mut Loud(started, options.verbose),
-    );
+    let fitted = learn(&model, data, &settings, &mut Loud(started, options.verbose));
     let seconds = started.elapsed().as_secs_f64();
     match fitted {
         Err(error) => println!("{} seed {seed}: {error}", further.system),
