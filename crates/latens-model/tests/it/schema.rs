@@ -76,7 +76,8 @@ fn keys_are_those_of_the_reader() {
 #[test]
 fn choices_are_those_of_the_reader() {
     let schema = schema();
-    let methods = Method::NAMES.map(|(name, _)| Value::from(name));
+    let methods = Method::NAMES.iter().map(|(name, _)| Value::from(*name));
+    let methods: Vec<Value> = methods.collect();
     let mut listed = schema["properties"]["time"]["properties"]["method"]["enum"]
         .as_array()
         .unwrap()
