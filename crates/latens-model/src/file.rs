@@ -276,9 +276,10 @@ pub fn read_settings(text: &str) -> (FitDef, Vec<Diagnostic>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader::new(text);
     let settings = reader.fit(Fields::of(document.get_ref()));
-    match errors.is_empty() {
-        true => (settings, reader.diagnostics),
-        false => (settings, toml_mistakes(errors)),
+    if errors.is_empty() {
+        (settings, reader.diagnostics)
+    } else {
+        (settings, toml_mistakes(errors))
     }
 }
 

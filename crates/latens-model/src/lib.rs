@@ -314,9 +314,10 @@ impl Model {
         let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
         let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
         resolve::check_settings(&settings, &states, &channels, &mut diagnostics);
-        match diagnostics.is_empty() {
-            true => Ok(settings.layer),
-            false => Err(ModelError::new(name, text, diagnostics).into()),
+        if diagnostics.is_empty() {
+            Ok(settings.layer)
+        } else {
+            Err(ModelError::new(name, text, diagnostics).into())
         }
     }
 

@@ -252,9 +252,10 @@ impl Reader<'_> {
             return Some(number);
         }
         let (first, last) = (range.start(), range.end());
-        let most = match *last < i64::MAX as u64 {
-            true => format!(" to {last}"),
-            false => String::new(),
+        let most = if *last < i64::MAX as u64 {
+            format!(" to {last}")
+        } else {
+            String::new()
         };
         let message = format!("{key} must be a whole number from {first}{most}");
         self.fail(value.span(), message, "for example 1");

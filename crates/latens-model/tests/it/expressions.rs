@@ -75,9 +75,12 @@ impl Tree {
 /// With as few brackets as will do.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bracket = |f: &mut fmt::Formatter<'_>, tree: &Tree, needed: bool| match needed {
-            true => write!(f, "({tree})"),
-            false => write!(f, "{tree}"),
+        let bracket = |f: &mut fmt::Formatter<'_>, tree: &Tree, needed: bool| {
+            if needed {
+                write!(f, "({tree})")
+            } else {
+                write!(f, "{tree}")
+            }
         };
         match self {
             Tree::Number(v) => write!(f, "{v}"),

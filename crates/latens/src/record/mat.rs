@@ -107,9 +107,10 @@ impl<'a> Bytes<'a> {
 
     fn u32(&mut self) -> Option<u32> {
         let word = self.take(4)?.try_into().ok()?;
-        Some(match self.big {
-            true => u32::from_be_bytes(word),
-            false => u32::from_le_bytes(word),
+        Some(if self.big {
+            u32::from_be_bytes(word)
+        } else {
+            u32::from_le_bytes(word)
         })
     }
 }
