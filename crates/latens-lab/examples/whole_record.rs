@@ -236,8 +236,8 @@ fn run(further: &Further, options: &Options, seed: u64) {
     settings.passes = options.passes.unwrap_or(settings.passes);
     let started = Instant::now();
     struct Loud(Instant, bool);
-    impl latens::solve::Observer for Loud {
-        fn pass(&mut self, report: &latens::solve::PassReport) -> bool {
+    impl solve::Observer for Loud {
+        fn pass(&mut self, report: &solve::PassReport) -> bool {
             if self.1 {
                 eprintln!("  {:.1} s {report:?}", self.0.elapsed().as_secs_f64());
             }

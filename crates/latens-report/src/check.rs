@@ -105,9 +105,9 @@ fn uses(model: &Model, source: &Source) -> Vec<Use> {
         for v in values {
             let (low, high) = range.unwrap_or((v, v));
             if v.is_nan() {
-                missing += 1
+                missing += 1;
             } else {
-                range = Some((f64::min(low, v), f64::max(high, v)))
+                range = Some((f64::min(low, v), f64::max(high, v)));
             }
         }
         Use {

@@ -226,13 +226,14 @@ format!(
         parts.join("; ")
     };
     // a name keeps its case
-    match model
+    if model
         .states
         .iter()
         .any(|s| said.starts_with(&format!("{} ", s.name)))
     {
-        true => format!("What no sensor saw: {said}."),
-        false => sentence(&said),
+        format!("What no sensor saw: {said}.")
+    } else {
+        sentence(&said)
     }
 }
 

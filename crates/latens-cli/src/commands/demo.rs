@@ -163,9 +163,9 @@ fn setting(model: &Model, record: &Record) -> String {
         let equation = written(model, "states", &state.name).unwrap_or_default();
         let line = format!("  {}' = {equation}\n", state.name);
         if unknown_rows(model).contains(&i) {
-            unknown += &line
+            unknown += &line;
         } else {
-            known += &line
+            known += &line;
         }
     }
     let networks = model.system.networks().iter();

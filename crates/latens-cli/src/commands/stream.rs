@@ -125,9 +125,9 @@ fn feed(session: &Mutex<Session>) -> Result<(), Failure> {
         }
         let mut session = lock(session);
         if whole {
-            session.take(&line)?
+            session.take(&line)?;
         } else {
-            session.pass_over()?
+            session.pass_over()?;
         }
     }
 }

@@ -68,12 +68,15 @@ fn butterworth(order: usize, cut_off: f64) -> Vec<Pole> {
     });
     // one of each pair; that of an odd order has no partner
     all.filter(|p| p.imaginary > -1e-9 * cut_off)
-        .map(|p| match p.imaginary < 1e-9 * cut_off {
-            true => Pole {
-                imaginary: 0.0,
-                ..p
-            },
-            false => p,
+        .map(|p| {
+            if p.imaginary < 1e-9 * cut_off {
+                Pole {
+                    imaginary: 0.0,
+                    ..p
+                }
+            } else {
+                p
+            }
         })
         .collect()
 }

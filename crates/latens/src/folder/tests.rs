@@ -230,7 +230,7 @@ fn the_folder_holds_the_states_of_each_record() {
     case.save(false).unwrap();
     for k in 1..=2 {
         let path = case.folder().join(format!("states_{k}.csv"));
-        let table = crate::record::Table::read(path).unwrap();
+        let table = Table::read(path).unwrap();
         assert_eq!(
             table.names().collect::<Vec<_>>().join(" "),
             "t z truth_z truth_v z.smoothed z.std z.one_step z.free_run v.smoothed v.std v.one_step v.free_run"

@@ -397,9 +397,9 @@ record.input(k)[c - d_y]
         let (mut below, mut not_below) = (0.0, 0.0);
         for pair in values.windows(2) {
             if pair[0].1 {
-below += 1.0
+below += 1.0;
 } else {
-not_below += 1.0
+not_below += 1.0;
 }
             if pair[0].0 == pair[1].0 {
                 continue;

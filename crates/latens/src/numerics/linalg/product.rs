@@ -321,9 +321,9 @@ mod tests {
             let run = || {
                 let mut c = waves(rows, columns, 1.9);
                 if turned {
-c.add_product(-0.5, at.view().transposed(), bt.view().transposed())
+c.add_product(-0.5, at.view().transposed(), bt.view().transposed());
 } else {
-c.add_product(-0.5, a.view(), b.view())
+c.add_product(-0.5, a.view(), b.view());
 }
                 c
             };

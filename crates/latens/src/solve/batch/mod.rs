@@ -182,17 +182,14 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         mut noise,
         prior,
         mut variance_inflation,
-    } = match stopped {
-        true => Settled {
-            noise: stage_noise(problem, settings, at.tightness),
-            prior: at.prior.clone(),
-            variance_inflation: at.variance_inflation,
-        },
-        false => {
-            let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
-            stopped = matches!(end, End::Stopped(_));
-            settled
-        }
+    } = if stopped { Settled {
+        noise: stage_noise(problem, settings, at.tightness),
+        prior: at.prior.clone(),
+        variance_inflation: at.variance_inflation,
+    } } else {
+        let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
+        stopped = matches!(end, End::Stopped(_));
+        settled
     };
     at.variance_inflation = variance_inflation;
     // all variances times a factor leave the gains and multiply the states' own covariance
