@@ -23,6 +23,7 @@ from ._latens import VERSION as __version__
 from ._model import Check, Model
 from ._progress import Progress
 from ._record import Record
+from ._settings import Settings, Solver
 from ._stream import Estimate, Stream
 from ._sweep import sweep
 
@@ -46,6 +47,8 @@ __all__ = [
     "Record",
     "RecordError",
     "SettingError",
+    "Settings",
+    "Solver",
     "State",
     "Stream",
     "__version__",

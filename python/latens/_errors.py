@@ -1,4 +1,4 @@
-"""What can go wrong. Messages are those of the command line, letter for letter."""
+"""What can go wrong. Messages are those of the command line, but name options as Python does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SettingError(Error, ValueError):
 
 
 class FileError(Error, OSError):
-    """A file or a run folder that cannot be read or written."""
+    """A file or the folder of a fit that cannot be read or written."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

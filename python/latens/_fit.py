@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     import polars
     import xarray
 
+    from typing_extensions import Unpack
+
     from ._model import Model
     from ._progress import Listener
+    from ._settings import Settings
     from ._stream import Stream
 
 Columns = list[tuple[str, Array]]
@@ -34,7 +37,12 @@ Columns = list[tuple[str, Array]]
 
 @dataclass(frozen=True)
 class Band:
-    """A signal with its standard deviation; as an array it is the mean."""
+    """A signal with its standard deviation; as an array it is the mean.
+
+    >>> band = fit.predict(other).y["q"]
+    >>> len(band) == len(band.std), band.unit
+    (True, 'm')
+    """
 
     mean: Array
     std: Array
@@ -49,7 +57,12 @@ class Band:
 
 @dataclass(frozen=True)
 class State(Band):
-    """A state over a record that a fit learned from: its estimate from the whole record."""
+    """A state over a record that a fit learned from: its estimate from the whole record.
+
+    >>> v = fit.states["v"]
+    >>> float(np.abs(v.mean - v.truth).max()) < 0.1
+    True
+    """
 
     #: Predicted from the estimate one sample before.
     one_step: Array = field(default_factory=lambda: np.empty(0))
@@ -61,7 +74,12 @@ class State(Band):
 
 @dataclass(frozen=True)
 class Constant:
-    """An unknown constant as it was learned."""
+    """An unknown constant as it was learned.
+
+    >>> gain = fit.unknowns["gain"]
+    >>> 0.3 < float(gain) < 0.45, gain.unit
+    (True, 'm/s²/V')
+    """
 
     value: float
     std: float
@@ -83,19 +101,35 @@ class _Table:
 
     @property
     def t(self) -> Array:
-        """The times."""
+        """The times.
+
+        >>> fit.predict(other, warmup=100).t[:2].round(3).tolist()
+        [0.5, 0.505]
+        """
         return self._by_name["t"]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All columns, named as in the command line's CSV."""
+        """All columns, named as in the command line's CSV.
+
+        >>> fit.estimate(other).to_pandas().columns[-2:].tolist()
+        ['v.smoothed', 'v.std']
+        """
         return to_pandas(self._columns)
 
     def to_polars(self) -> polars.DataFrame:
-        """All columns, named as in the command line's CSV."""
+        """All columns, named as in the command line's CSV.
+
+        >>> fit.estimate(other).to_polars().columns[-2:]
+        ['v.smoothed', 'v.std']
+        """
         return to_polars(self._columns)
 
     def to_xarray(self) -> xarray.Dataset:
-        """All columns over the coordinate `t`."""
+        """All columns over the coordinate `t`.
+
+        >>> fit.estimate(other).to_xarray()["v.smoothed"].units
+        'm/s'
+        """
         return to_xarray(self._columns, self._units)
 
     def _bands(self, names: list[str], mean: str, std: str) -> dict[str, Band]:
@@ -105,7 +139,11 @@ class _Table:
 
 
 class FitRecord(_Table):
-    """What a fit says of one of its records."""
+    """What a fit says of one of its records.
+
+    >>> fit.records[1]
+    <record 'Slide' (test) of a fit, 401 samples>
+    """
 
     def __init__(self, fit: Fit, place: int, track: int | None) -> None:
         facts = fit.facts["records"][place]
@@ -120,7 +158,11 @@ class FitRecord(_Table):
 
     @cached_property
     def states(self) -> dict[str, State]:
-        """The states over time, by name; none of a test, which `fit.predict` gives."""
+        """The states over time, by name; none of a test, which `fit.predict` gives.
+
+        >>> list(fit.records[0].states)
+        ['q', 'v']
+        """
         own = self._by_name
         found = [n for n in self._names if f"{n}.smoothed" in own]
         return {
@@ -140,37 +182,56 @@ class FitRecord(_Table):
 
 
 class Prediction(_Table):
-    """A record as a fit sees it: predicted, estimated or simulated."""
+    """A record as a fit sees it: predicted, estimated or simulated.
 
-    def __init__(self, model: Model, used: tuple[Columns, str, list[str]], kind: str) -> None:
-        self._columns, facts, said = used
+    >>> prediction = fit.predict(other, warmup=50)
+    >>> len(prediction), prediction.scores["nrmse"]["q"] < 0.05
+    (351, True)
+    """
+
+    def __init__(self, model: Model, used: tuple[Columns, str], kind: str) -> None:
+        self._columns, facts = used
         self._units, self._names, self._channels = model.units, model.states, model.measured
         self._kind = kind
-        #: All numbers that the command line's --json has.
+        #: All that the command line's --json says of a record.
         self.facts: dict[str, Any] = json.loads(facts)
         self.scores: dict[str, Any] = _scores(self.facts)
-        self.warnings = said
-        for warning in said:
+        #: What to know before it is used.
+        self.warnings: list[str] = [warning["text"] for warning in self.facts["warnings"]]
+        for warning in self.warnings:
             warnings.warn(warning, FitWarning, stacklevel=3)
 
     @cached_property
     def states(self) -> dict[str, Band]:
-        """The states over time, by name."""
+        """The states over time, by name.
+
+        >>> fit.predict(other).states["v"].unit
+        'm/s'
+        """
         return self._bands(self._names, self._kind, "std")
 
     @cached_property
     def y(self) -> dict[str, Band]:
-        """The measured channels, without the sensors' noise; of predictions and simulations."""
+        """The measured channels, without the sensors' noise; of predictions and simulations.
+
+        >>> list(fit.predict(other).y)
+        ['q']
+        """
         return self._bands(self._channels, "output", "output_std")
 
     @cached_property
     def adapted(self) -> dict[str, tuple[Constant, Constant]]:
-        """Constants that were estimated again: before and after."""
-        def constant(c: dict[str, Any]) -> Constant:
-            return Constant(c["value"], c["std"], c["unit"])
+        """Constants that were estimated again: before and after.
+
+        >>> before, after = fit.predict(other, adapt="gain").adapted["gain"]
+        >>> before == fit.unknowns["gain"], after.unit
+        (True, 'm/s²/V')
+        """
+        def constant(c: dict[str, Any], when: str) -> Constant:
+            return Constant(c[when], c[f"{when}_std"], c["unit"])
 
         changes = self.facts.get("adapted", [])
-        return {c["before"]["name"]: (constant(c["before"]), constant(c["after"])) for c in changes}
+        return {c["name"]: (constant(c, "before"), constant(c, "after")) for c in changes}
 
     def __len__(self) -> int:
         return len(self.t)
@@ -184,7 +245,12 @@ class Prediction(_Table):
 @dataclass(frozen=True)
 class NetworkValue:
     """A network's outputs with their standard deviations; as an array it is the mean. With several
-    outputs the last axis is theirs, and `value["name"]` is one of them."""
+    outputs the last axis is theirs, and `value["name"]` is one of them.
+
+    >>> value = fit.network("friction")(v=[0.0, 0.1, 9.0])
+    >>> value.mean.shape, value.visited.tolist()
+    ((3,), [True, True, False])
+    """
 
     mean: Array
     std: Array
@@ -205,8 +271,15 @@ class NetworkValue:
 
 
 class Network:
-    """A learned function: `fit.network("gate")(V=-60, h=np.linspace(0, 1))`. Arguments broadcast; one that
-    is an expression in the model has no name and is given by its place."""
+    """A learned function. Arguments broadcast; one that is an expression in the model has no name and is
+    given by its place.
+
+    >>> friction = fit.network("friction")
+    >>> friction
+    <network friction(v)>
+    >>> friction(v=np.linspace(-0.1, 0.1, 5)).mean.shape
+    (5,)
+    """
 
     def __init__(self, raw: _latens.Fit, place: int, name: str, arguments: list[str], outputs: list[str]) -> None:
         self._raw, self._place = raw, place
@@ -231,7 +304,12 @@ class Network:
 
 
 class Fit:
-    """A fitted model; `model.fit` makes one, `latens.load` reads one."""
+    """A fitted model; `model.fit` makes one, `latens.load` reads one.
+
+    >>> fit = model.fit(record, progress=False)
+    >>> fit.states["v"].mean.shape
+    (401,)
+    """
 
     _raw: _latens.Fit
 
@@ -253,37 +331,61 @@ class Fit:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """All that is known of it besides weights and states: the content of fit.json."""
+        """All that is known of it besides weights and states: the content of fit.json.
+
+        >>> fit.facts["settings"]["passes"] >= len(fit.facts["passes"])
+        True
+        """
         facts: dict[str, Any] = json.loads(self._raw.facts)
         return facts
 
     @cached_property
     def model(self) -> Model:
-        """The model that was fitted."""
+        """The model that was fitted.
+
+        >>> fit.model.name
+        'Slide'
+        """
         from ._model import Model
 
         return Model._of(self._raw.model, self.facts["model_file"])
 
     @cached_property
     def records(self) -> list[FitRecord]:
-        """Its records: those learned from, those that validated, those that tested."""
+        """Its records: those learned from, those that validated, those that tested.
+
+        >>> [record.role for record in fit.records]
+        ['train', 'test']
+        """
         tracks = {place: k for k, place in enumerate(self._raw.places)}
         places = range(len(self.facts["records"]))
         return [FitRecord(self, place, tracks.get(place)) for place in places]
 
     @property
     def states(self) -> dict[str, State]:
-        """The states over the first record, by name: `.mean`, `.std`, `.free_run`, …"""
+        """The states over the first record, by name: `.mean`, `.std`, `.free_run`, …
+
+        >>> fit.states["v"].std.shape
+        (401,)
+        """
         return self.records[0].states if self.records else {}
 
     @property
     def t(self) -> Array:
-        """The times of the first record."""
+        """The times of the first record.
+
+        >>> float(fit.t[-1])
+        2.0
+        """
         return self.records[0].t
 
     @cached_property
     def unknowns(self) -> dict[str, Constant]:
-        """The unknown constants, by name."""
+        """The unknown constants, by name.
+
+        >>> abs(fit.unknowns["gain"].value - 0.37) < 0.05
+        True
+        """
         each = self.facts["unknowns"]
         return {c["name"]: Constant(c["value"], c["std"], c["unit"]) for c in each}
 
@@ -291,7 +393,11 @@ class Fit:
     def scores(self) -> dict[str, dict[str, Any]]:
         """Errors of the free runs: `scores["nrmse"][record][column]`, likewise "rmse", "mean_nrmse",
         "mean_nrmse_hidden", "nrmse_one_step", "nrmse_smoothed". A column is a channel, or `truth_<state>`
-        where the truth is known; a run that diverged has infinity."""
+        where the truth is known; a run that diverged has infinity.
+
+        >>> sorted(fit.scores["nrmse"]["Slide"])
+        ['q', 'truth_q', 'truth_v']
+        """
         found: dict[str, dict[str, Any]] = {}
         taken: set[str] = set()
         for record in self.records:
@@ -303,39 +409,81 @@ class Fit:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before it is used."""
-        return list(self.facts["warnings"])
+        """What to know before it is used; `facts["warnings"]` has the same as data.
+
+        >>> fit.warnings[0]
+        'on ... % of Slide a network meets values unlike any in training: the model guesses there'
+        """
+        return self._raw.warnings
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """How long it took.
+
+        >>> fit.seconds > 0
+        True
+        """
         return float(self.facts["seconds"])
 
     @property
     def seed(self) -> int:
-        """Of the start that was kept."""
+        """Of the start that was kept.
+
+        >>> fit.seed
+        1
+        """
         return int(self.facts["seed"])
 
     @property
     def solver(self) -> str:
+        """What it was learned with.
+
+        >>> fit.solver
+        'batch'
+        """
         return str(self.facts["solver"])
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting; with them and the records a fit repeats bit for bit."""
+        """Every setting; with them and the records a fit repeats bit for bit.
+
+        >>> fit.settings["starts"]
+        1
+        """
         return dict(self.facts["settings"])
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped before its time."""
+        """Whether it was stopped before its time.
+
+        >>> fit.stopped
+        False
+        """
         return bool(self.facts["stopped"])
 
     def summary(self) -> str:
-        """What the command line says of it."""
+        """What the command line says of it.
+
+        >>> "unknown constants" in fit.summary()
+        True
+        """
         return self._raw.summary()
 
+    def to_dict(self) -> dict[str, Any]:
+        """What `latens fit --json` prints of it: scores, constants, noise, evidence and warnings.
+
+        >>> fit.to_dict()["noise"]["q"]["std"] > 0
+        True
+        """
+        told: dict[str, Any] = json.loads(self._raw.to_json())
+        return told
+
     def network(self, name: str | None = None) -> Network:
-        """A learned function by its name; the only one where there is one."""
+        """A learned function by its name; the only one where there is one.
+
+        >>> fit.network()(0.1).std.shape
+        ()
+        """
         networks = self._raw.model.networks
         names = [n for n, _, _ in networks]
         if name is None and len(names) == 1:
@@ -349,7 +497,11 @@ class Fit:
     def samples(self) -> dict[str, npt.NDArray[np.float64]]:
         """Draws from the posterior, the first axis counts them: of each unknown constant, of the weights
         `<network>.layer1.weight`, …, and of each state over the first record, as whole trajectories. Empty
-        where the solver draws none."""
+        where the solver draws none.
+
+        >>> fit.samples["gain"].shape, fit.samples["v"].shape
+        ((64,), (64, 401))
+        """
         theta, draws = self._raw.theta()
         if not len(draws):
             return {}
@@ -385,6 +537,9 @@ class Fit:
 
         `warmup` is how many samples (100, or a tenth of a shorter record); `adapt` names constants that are
         estimated again on them, which may have changed since the fit by `adapt_prior` of their value.
+
+        >>> fit.predict(other, warmup=50).scores["nrmse"]["truth_v"] < 0.1
+        True
         """
         source = as_record(record, self.model)._source(self._raw.model)
         names = [adapt] if isinstance(adapt, str) else list(adapt)
@@ -393,7 +548,11 @@ class Fit:
     def estimate(self, record: RecordLike, smooth: bool = True, *, loosen: float | None = None) -> Prediction:
         """The states of a record with all its measurements: from the whole of it, or with `smooth=False`
         each from the past alone. `loosen` is a factor on the process noise; without it the record's
-        likelihood chooses."""
+        likelihood chooses.
+
+        >>> fit.estimate(other, smooth=False).states["v"].mean.shape
+        (401,)
+        """
         source = as_record(record, self.model)._source(self._raw.model)
         used = self._raw.estimate(source, smooth, loosen)
         return Prediction(self.model, used, "smoothed" if smooth else "filtered")
@@ -406,9 +565,17 @@ class Fit:
         start: Mapping[str, float] | None = None,
         steps: int = 1000,
     ) -> Prediction:
-        """Follows the learned equations from the start that the fit found, or `start`, driven by inputs: arrays
-        by name with times `t`, or a record that has them. A model that nothing drives runs for `steps`."""
+        """Follows the learned equations, driven by inputs: arrays by name with times `t`, or a record that has
+        them. It begins where the fit found its first record to begin, but for what `start` says of some states.
+        A model that nothing drives runs for `steps`.
+
+        >>> t = 0.005 * np.arange(201)
+        >>> fit.simulate({"u": np.sin(3 * t)}, t, start={"q": 0, "v": 0}).states["q"].mean.shape
+        (201,)
+        """
         given = [(name, float(value)) for name, value in (start or {}).items()]
+        if u is None and self.model.inputs:
+            raise SettingError(f"the model of this fit is driven by {', '.join(self.model.inputs)}; give u=")
         driving = None
         if u is not None or t is not None:
             arrays = isinstance(u, Mapping) or u is None
@@ -421,63 +588,103 @@ class Fit:
     ) -> Stream:
         """An online estimator that starts from this fit: a sample in, an estimate out. With `learn` the
         model goes on learning; `forget` is its memory in samples; a channel more than `gate` (10) standard
-        deviations off pulls no harder than one at that distance."""
+        deviations off pulls no harder than one at that distance.
+
+        >>> fit.stream(learn=True)
+        <latens.Stream after 0 samples, learning, consistency nan>
+        """
         from ._stream import Stream
 
         return Stream._of(self._raw.stream(learn, forget, gate))
 
     def resume(
-        self, *, threads: int | None = None, progress: bool | Listener | None = None, **settings: Any
+        self, *, threads: int | None = None, progress: bool | Listener | None = None, **settings: Unpack[Settings]
     ) -> Fit:
-        """Goes on with a fit that was stopped, or with more `epochs`, on the same records."""
+        """Goes on with a fit that was stopped, or with more `passes`, on the same records.
+
+        >>> short = model.fit(record, solver="joint", passes=1, progress=False)
+        >>> longer = short.resume(passes=2, progress=False)
+        >>> len(longer.facts["passes"])
+        2
+        """
         own = [(r.role, track) for track, r in enumerate(self.records) if r.role != "test"]
         return self.model._learn(
             [self._raw.source(track) for role, track in own if role == "train"],
             [self._raw.source(track) for role, track in own if role == "validate"],
             [],
-            given=settings,
+            given={**settings},
             threads=threads,
             progress=progress,
             resumed=self,
         )
 
     def save(self, folder: str | os.PathLike[str], force: bool = False) -> None:
-        """Writes the run folder, which every command of `latens` reads too; whole or not at all. Another
-        run is replaced only with `force`."""
+        """Writes the folder of the fit, which every command of `latens` reads too; whole or not at all. Another
+        fit is replaced only with `force`.
+
+        >>> fit.save("run")
+        >>> latens.load("run").unknowns == fit.unknowns
+        True
+        """
         self._raw.save(os.fspath(folder), force)
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> None:
-        """Writes the page that shows how far to trust it: one file that asks no host for anything."""
+        """Writes the page that shows how far to trust it: one file that asks no host for anything.
+
+        >>> fit.report("page.html")
+        """
         self._raw.write_report(os.fspath(path))
 
     def figure(self, what: str, path: str | os.PathLike[str]) -> None:
         """Writes a figure for a paper: "states", "equation", "field", "convergence" or "innovations", as
-        .svg, .pdf or .png; those of `latens plot`."""
+        .svg, .pdf or .png; those of `latens plot`.
+
+        >>> fit.figure("states", "states.svg")
+        """
         self._raw.write_figure(what, os.fspath(path))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The first record with its states, as in states.csv; of others see `records`."""
+        """The first record with its states, as in states.csv; of others see `records`.
+
+        >>> fit.to_pandas().shape
+        (401, 13)
+        """
         return self.records[0].to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """The first record with its states, as in states.csv; of others see `records`."""
+        """The first record with its states, as in states.csv; of others see `records`.
+
+        >>> fit.to_polars().shape
+        (401, 13)
+        """
         return self.records[0].to_polars()
 
     def to_xarray(self, record: int = 0, *, weights: bool = False) -> xarray.Dataset:
         """Draws from the posterior, over chain and draw as ArviZ has them: unknown constants, the states over a
-        record as whole trajectories and, if asked for, the weights. Of an ensemble, those of its best member."""
+        record as whole trajectories and, if asked for, the weights. Of an ensemble, those of its best member.
+
+        >>> dict(fit.to_xarray().sizes)
+        {'chain': 1, 'draw': 64, 'time': 401}
+        """
         from ._export import to_xarray
 
         return to_xarray(self, record, weights)
 
     def to_arviz(self, record: int = 0, *, weights: bool = False) -> arviz.InferenceData:
-        """The same for ArviZ, with the record's measurements and inputs beside it."""
+        """The same for ArviZ, with the record's measurements and inputs beside it.
+
+        >>> fit.to_arviz().groups()
+        ['posterior', 'observed_data', 'constant_data']
+        """
         from ._export import to_arviz
 
         return to_arviz(self, record, weights)
 
     def plot(self, record: int = 0) -> matplotlib.figure.Figure:
-        """Draws the states over a record: the estimate with its band beside the free run."""
+        """Draws the states over a record: the estimate with its band beside the free run.
+
+        >>> fit.plot().savefig("states.png")
+        """
         from ._plot import figure
 
         return figure(self, record)
@@ -492,7 +699,12 @@ class Fit:
 
 
 def load(folder: str | os.PathLike[str]) -> Fit:
-    """Reads a run folder, of `fit.save` or of the command line."""
+    """Reads the folder of a fit, of `fit.save` or of the command line.
+
+    >>> fit.save("fitted")
+    >>> latens.load("fitted").states["v"].mean.shape
+    (401,)
+    """
     return Fit._of(_latens.Fit.load(os.fspath(folder)))
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _latens, _toml
 from ._fit import Fit
 from ._progress import Listener, Watch
 from ._record import Record, RecordLike, as_records, table_html
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._settings import Settings
 
 Section = Mapping[str, Any]
 
@@ -18,7 +23,7 @@ Section = Mapping[str, Any]
 class Model:
     """A model, written down section by section under the names of the model file:
 
-    >>> model = Model(
+    >>> model = latens.Model(
     ...     name="Slide",
     ...     time={"unit": "s", "step": 0.001},
     ...     inputs={"u": "V"},
@@ -27,6 +32,8 @@ class Model:
     ...     unknowns={"gain": {"guess": 0.3, "scale": 0.1, "positive": True}},
     ...     measurements={"q": "q"},
     ... )
+    >>> model
+    <latens.Model 'Slide': states q, v; hidden v; measured q; inputs u; to learn friction(v), gain>
 
     A state may be its derivative alone, and a network its layers. The sections become the text of a model
     file, `model.text`, which errors point into. `Model.from_file` and `Model.from_string` read one that is
@@ -85,12 +92,20 @@ class Model:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Model:
-        """Reads a model file."""
+        """Reads a model file.
+
+        >>> latens.Model.from_file("slide.toml").states
+        ['q', 'v']
+        """
         return cls._of(_latens.Model.read(os.fspath(path)), os.fspath(path))
 
     @classmethod
     def from_string(cls, text: str, name: str = "model") -> Model:
-        """Reads the text of a model file; `name` is what errors call it."""
+        """Reads the text of a model file; `name` is what errors call it.
+
+        >>> latens.Model.from_string(model.text) == model
+        True
+        """
         return cls._of(_latens.Model.parse(name, text), name)
 
     @classmethod
@@ -110,50 +125,92 @@ class Model:
 
     @property
     def text(self) -> str:
-        """The text of the model file."""
+        """The text of the model file.
+
+        >>> model.text.splitlines()[0]
+        'name = "Slide"'
+        """
         return self._raw.text
 
     @property
     def name(self) -> str:
+        """What it is called.
+
+        >>> model.name
+        'Slide'
+        """
         return self._raw.name
 
     @property
     def description(self) -> str:
+        """What the model file says of it.
+
+        >>> latens.systems.harmonic_oscillator().description[:18]
+        'A mass on a spring'
+        """
         return self._raw.description
 
     @property
     def states(self) -> list[str]:
-        """Names of the states."""
+        """Names of the states.
+
+        >>> model.states
+        ['q', 'v']
+        """
         return [name for name, _ in self._raw.states]
 
     @property
     def hidden(self) -> list[str]:
-        """States that no measurement sees directly."""
+        """States that no measurement sees directly.
+
+        >>> model.hidden
+        ['v']
+        """
         return self._raw.hidden
 
     @property
     def measured(self) -> list[str]:
-        """Names of the measured channels."""
+        """Names of the measured channels.
+
+        >>> model.measured
+        ['q']
+        """
         return [name for name, _ in self._raw.measured]
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the inputs."""
+        """Names of the inputs.
+
+        >>> model.inputs
+        ['u']
+        """
         return [name for name, _ in self._raw.inputs]
 
     @property
     def unknowns(self) -> list[str]:
-        """Names of the unknown constants."""
+        """Names of the unknown constants.
+
+        >>> model.unknowns
+        ['gain']
+        """
         return [name for name, _ in self._raw.unknowns]
 
     @property
     def networks(self) -> dict[str, list[str]]:
-        """The networks and what each is called with, as it stands in the equations."""
+        """The networks and what each is called with, as it stands in the equations.
+
+        >>> model.networks
+        {'friction': ['v']}
+        """
         return {name: arguments for name, arguments, _ in self._raw.networks}
 
     @property
     def units(self) -> dict[str, str]:
-        """Units by name, of `t` too."""
+        """Units by name, of `t` too.
+
+        >>> model.units["v"], model.units["t"]
+        ('m/s', 's')
+        """
         every = [*self._raw.states, *self._raw.measured, *self._raw.inputs, *self._raw.unknowns]
         return {"t": self._raw.time_unit, **{name: unit for name, unit in every if unit}}
 
@@ -164,28 +221,28 @@ class Model:
         validate: RecordLike | Sequence[RecordLike] = (),
         test: RecordLike | Sequence[RecordLike] = (),
         warmup: int | None = None,
-        seed: int | None = None,
-        solver: str | None = None,
         threads: int | None = None,
         progress: bool | Listener | None = None,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> Fit:
         """Learns networks and unknown constants from records.
 
         A record is a `latens.Record`, a file, a data frame, an xarray dataset or a dict of arrays. `validate`
         are records that are never learned from but choose between stages and starts; `test` play no part and
-        are predicted at the end, after `warmup` first samples. `seed` (1) is that of the networks' random
-        start; `solver` is "batch", "joint", "alternating", "as-printed", or a method of others: "node",
-        "spinode", "rm". All other settings have the names of the model file's [fit] section: epochs, starts,
-        ensemble, validate_tail, hidden_noise, measurement_variance={"V": 1e-2}, …; they override what stands
-        there. `progress` shows a bar where somebody looks; True always, False never; a function is called
+        are predicted at the end, after `warmup` first samples. `settings` are those of the model file's [fit]
+        section, which they override: solver, seed, passes, starts, ensemble, validate_tail, hidden_noise,
+        measurement_variance={"V": 1e-2}, …; `latens.Settings` has all of them, docs/reference/settings.md their
+        defaults. `progress` shows a bar where somebody looks; True always, False never; a function is called
         with a `latens.Progress`, and stops the fit by returning False.
+
+        >>> fit = model.fit(record, seed=2, passes=3, progress=False)
+        >>> fit.solver, fit.seed
+        ('batch', 2)
 
         Ctrl-C ends the fit after the iteration it is in and raises KeyboardInterrupt. What was learned so
         far is `model.interrupted`; it can be used as it is, and gone on with: `model.interrupted.resume()`.
         A second Ctrl-C does not wait for that.
         """
-        given = {"solver": solver, "seed": seed, **settings}
         trained, validating = as_records(records, self), as_records(validate, self)
         tests = as_records(test, self)
         return self._learn(
@@ -193,7 +250,7 @@ class Model:
             [r._source(self._raw) for r in validating],
             [r._source(self._raw) for r in tests],
             warmup=warmup,
-            given={k: v for k, v in given.items() if v is not None},
+            given={**settings},
             threads=threads,
             progress=progress,
         )
@@ -210,23 +267,16 @@ class Model:
         progress: bool | Listener | None,
         resumed: Fit | None = None,
     ) -> Fit:
-        text, before = _toml.settings(given), None if resumed is None else resumed._raw
-        watch = Watch(progress, *_latens.plan(self._raw, text, before))
+        job = _latens.Job(self._raw, _toml.settings(given), None if resumed is None else resumed._raw)
+        job.sign(self._file, _call(self._file, resumed is not None, (records, validate, tests), given))
+        job.warm_up = warmup
+        for add, sources in ((job.train, records), (job.validate, validate), (job.test, tests)):
+            for source in sources:
+                add(source)
+        watch = Watch(progress, job)
         self.interrupted = None
         try:
-            raw, interrupted = _latens.fit(
-                self._raw,
-                records,
-                validate,
-                tests,
-                warmup,
-                text,
-                threads,
-                self._file,
-                _call(self._file, before is not None, (records, validate, tests), given),
-                before,
-                watch,
-            )
+            raw, interrupted = job.run(threads, watch)
         finally:
             watch.close()
         fit = Fit._of(raw)
@@ -236,7 +286,12 @@ class Model:
         return fit
 
     def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
-        """What records can tell, before anything is learned from them; see docs/explain/checks.md."""
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md.
+
+        >>> check = model.check(record)
+        >>> [state["name"] for state in check["states"]]
+        ['q', 'v']
+        """
         sources = [record._source(self._raw) for record in as_records(records, self)]
         facts, text = self._raw.check(sources)
         return Check(json.loads(facts), text)
@@ -255,6 +310,9 @@ class Model:
 
         `noise` is a standard deviation, 0.1 in each channel's unit or "1%" of its range, of all channels or
         by name; `process_noise` one per √time; `held_out` the model's k-th other experiment, from 1.
+
+        >>> model.simulate(steps=20, noise="0.1%", start={"v": 0.2})
+        <latens.Record 'Slide', 21 samples, t from 0 to 0.1; y: q; u: u; truth: q, v>
         """
         columns = self._raw.simulate(
             steps,
@@ -296,7 +354,12 @@ class Model:
 
 
 class Check(Mapping[str, Any]):
-    """What records can tell about a model: a mapping with all numbers, as `latens check --json` has them."""
+    """What records can tell about a model: a mapping with all numbers, as `latens check --json` has them.
+
+    >>> check = model.check(record)
+    >>> check.warnings
+    []
+    """
 
     def __init__(self, facts: dict[str, Any], text: str) -> None:
         self._facts = facts
@@ -305,7 +368,12 @@ class Check(Mapping[str, Any]):
 
     @property
     def warnings(self) -> list[str]:
-        return list(self._facts["warnings"])
+        """What to know before time is spent on a fit.
+
+        >>> model.check(record).warnings
+        []
+        """
+        return [warning["text"] for warning in self._facts["warnings"]]
 
     def __getitem__(self, key: str) -> Any:
         return self._facts[key]

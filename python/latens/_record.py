@@ -34,7 +34,8 @@ class Record:
     serves for scoring only; a fit never learns from it. Which names it needs the model says; others are not
     looked at. Without `t`, samples are `step` apart, or the model's step.
 
-    >>> record = Record(t=[0, 0.1, 0.2], y={"q": [0, 1, 2]}, u={"force": [1, 1, 0]})
+    >>> latens.Record(t=[0, 0.1, 0.2], y={"q": [0, 1, 2]}, u={"force": [1, 1, 0]})
+    <latens.Record 'record', 3 samples, t from 0 to 0.2; y: q; u: force>
     """
 
     def __init__(
@@ -70,7 +71,12 @@ class Record:
     ) -> Record:
         """Reads .csv, .tsv, .txt, .parquet or .mat. `map` says which column stands for a name of the
         model, `{"q": "y_qm_m"}`. Without a model, all columns but the times and `truth_…` count as
-        measured."""
+        measured.
+
+        >>> record.to_pandas().rename(columns={"q": "position"}).to_csv("log.csv", index=False)
+        >>> latens.Record.from_file("log.csv", model, map={"q": "position"})
+        <latens.Record 'log', 401 samples, t from 0 to 2; y: q; u: u; truth: q, v>
+        """
         record = cls(name=Path(path).stem, step=step)
         record._map = [f"{own}={column}" for own, column in (map or {}).items()]
         record._table = table = _latens.Table.read(os.fspath(path))
@@ -90,7 +96,11 @@ class Record:
     ) -> Record:
         """Takes the columns of a pandas or polars data frame, the variables of an xarray dataset over its
         one dimension, or a dict of arrays. The times are a column `t` or `time`, or an index or a
-        coordinate of that name; dates become seconds since the first."""
+        coordinate of that name; dates become seconds since the first.
+
+        >>> latens.Record.from_frame({"t": [0, 1], "u": [1, 1], "q": [0, 0.1]}, model)
+        <latens.Record 'record', 2 samples, t from 0 to 1; y: q; u: u>
+        """
         columns = _columns(frame)
         record = cls(name=name, step=step)
         for own, column in (map or {}).items():
@@ -123,7 +133,11 @@ class Record:
 
     @property
     def t(self) -> Array:
-        """The times; counted where the record has none and a step is known."""
+        """The times; counted where the record has none and a step is known.
+
+        >>> latens.Record(y={"q": [0, 1, 2]}, step=0.5).t.tolist()
+        [0.0, 0.5, 1.0]
+        """
         if self._t is not None:
             return self._t
         if self.step is None:
@@ -132,22 +146,38 @@ class Record:
 
     @property
     def y(self) -> dict[str, Array]:
-        """Measurements by name."""
+        """Measurements by name.
+
+        >>> record.y["q"].shape
+        (401,)
+        """
         return self._y
 
     @property
     def u(self) -> dict[str, Array]:
-        """Inputs by name."""
+        """Inputs by name.
+
+        >>> list(record.u)
+        ['u']
+        """
         return self._u
 
     @property
     def truth(self) -> dict[str, Array]:
-        """True states by name."""
+        """True states by name.
+
+        >>> list(record.truth)
+        ['q', 'v']
+        """
         return self._truth
 
     @property
     def file(self) -> str | None:
-        """The file it was read from."""
+        """The file it was read from.
+
+        >>> latens.Record.from_file("record.csv").file
+        'record.csv'
+        """
         return None if self._origin is None else self._origin[0]
 
     def __len__(self) -> int:
@@ -175,15 +205,27 @@ class Record:
         return {**self.__dict__, "_table": None, "_map": []}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A data frame: t, inputs, measurements, `truth_…`."""
+        """A data frame: t, inputs, measurements, `truth_…`.
+
+        >>> record.to_pandas().columns.tolist()
+        ['t', 'u', 'q', 'truth_q', 'truth_v']
+        """
         return to_pandas(self._arrays())
 
     def to_polars(self) -> polars.DataFrame:
-        """A data frame: t, inputs, measurements, `truth_…`."""
+        """A data frame: t, inputs, measurements, `truth_…`.
+
+        >>> record.to_polars().shape
+        (401, 5)
+        """
         return to_polars(self._arrays())
 
     def to_xarray(self) -> xarray.Dataset:
-        """A dataset over the coordinate `t`."""
+        """A dataset over the coordinate `t`.
+
+        >>> dict(record.to_xarray().sizes)
+        {'t': 401}
+        """
         return to_xarray(self._arrays(), {})
 
     def _parts(self) -> list[str]:

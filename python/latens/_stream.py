@@ -16,7 +16,12 @@ from ._fit import Constant
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known after one sample."""
+    """What is known after one sample.
+
+    >>> estimate = fit.stream().step({"q": 0.0}, {"u": 0.5})
+    >>> sorted(estimate.mean), estimate.t
+    (['q', 'v'], 0.0)
+    """
 
     t: float
     #: States by name.
@@ -33,8 +38,11 @@ class Estimate:
 class Stream:
     """An online estimator; `fit.stream` makes one.
 
-    >>> stream = fit.stream(learn=True)                          # doctest: +SKIP
-    >>> estimate = stream.step({"V": -65.0}, {"I": 10.0})        # doctest: +SKIP
+    >>> stream = fit.stream(learn=True)
+    >>> for q, u, t in zip(record.y["q"], record.u["u"], record.t):
+    ...     estimate = stream.step({"q": q}, {"u": u}, t)
+    >>> stream.samples, bool(abs(estimate.mean["v"] - record.truth["v"][-1]) < 0.1)
+    (401, True)
     """
 
     _raw: _latens.Stream
@@ -67,7 +75,12 @@ class Stream:
         self, y: Mapping[str, float], u: Mapping[str, float] | None = None, t: float | None = None
     ) -> Estimate:
         """Takes a sample: measurements by name, those not taken left out or NaN, and all inputs. Without
-        a time it is one step after the one before."""
+        a time it is one step after the one before.
+
+        >>> stream = fit.stream()
+        >>> stream.step({"q": 0.0}, {"u": 0.0}).t, stream.step({}, {"u": 0.0}).t
+        (0.0, 0.005)
+        """
         for name in y:
             if name not in self._channels:
                 raise SettingError(f"there is no measurement `{name}`; there are: {', '.join(self._channels)}")
@@ -93,44 +106,82 @@ class Stream:
         )
 
     def lose(self) -> None:
-        """A sample was lost, and nobody knows its time: the next is one step later."""
+        """A sample was lost, and nobody knows its time: the next is one step later.
+
+        >>> stream = fit.stream()
+        >>> before = stream.step({"q": 0.0}, {"u": 0.0})
+        >>> stream.lose()
+        >>> stream.step({"q": 0.0}, {"u": 0.0}).t
+        0.01
+        """
         self._raw.lose()
 
     @property
     def samples(self) -> int:
-        """Samples so far."""
+        """Samples so far.
+
+        >>> fit.stream().samples
+        0
+        """
         return self._raw.progress[0]
 
     @property
     def limited(self) -> int:
-        """Channels that were beyond the gate."""
+        """Channels that were beyond the gate.
+
+        >>> fit.stream().limited
+        0
+        """
         return self._raw.progress[1]
 
     @property
     def restarts(self) -> int:
-        """Times that the states started again."""
+        """Times that the states started again.
+
+        >>> fit.stream().restarts
+        0
+        """
         return self._raw.progress[2]
 
     @property
     def consistency(self) -> float:
-        """Mean of ν²/s within the gate."""
+        """Mean of ν²/s within the gate; NaN before the first sample.
+
+        >>> fit.stream().consistency
+        nan
+        """
         return self._raw.progress[3]
 
     @property
     def learn(self) -> bool:
-        """Whether the model goes on learning."""
+        """Whether the model goes on learning.
+
+        >>> fit.stream(learn=True).learn
+        True
+        """
         return self._raw.learn
 
     @property
     def unknowns(self) -> dict[str, Constant]:
-        """The unknown constants as they are now."""
+        """The unknown constants as they are now.
+
+        >>> fit.stream().unknowns["gain"].value == fit.unknowns["gain"].value
+        True
+        """
         units = dict(self._raw.model.unknowns)
         return {name: Constant(value, std, units[name]) for name, value, std in self._raw.unknowns}
 
     def save(self, folder: str | os.PathLike[str], force: bool = False) -> None:
-        """Writes a snapshot: a run folder from which `latens.load(folder).stream()` goes on bit for bit."""
+        """Writes a snapshot: the folder of a fit from which `latens.load(folder).stream()` goes on bit for bit.
+
+        >>> stream = fit.stream()
+        >>> estimate = stream.step({"q": 0.0}, {"u": 0.0})
+        >>> stream.save("snapshot")
+        >>> latens.load("snapshot").stream().samples
+        1
+        """
         self._raw.save(os.fspath(folder), force)
 
     def __repr__(self) -> str:
         learning = ", learning" if self.learn else ""
-        return f"<latens.Stream behind {self.samples} samples{learning}, consistency {self.consistency:.3g}>"
+        return f"<latens.Stream after {self.samples} samples{learning}, consistency {self.consistency:.3g}>"

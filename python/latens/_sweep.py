@@ -37,6 +37,9 @@ from ._record import Record, as_records
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from ._settings import Settings
 
 Row = dict[str, Any]
 Outcome = dict[str, Any]
@@ -62,18 +65,20 @@ def sweep(
     folder: str | os.PathLike[str] | None = None,
     validate: Any = (),
     test: Any = (),
+    warmup: int | None = None,
+    threads: int = 1,
     retries: int = 3,
     progress: bool | Callable[[int, int, Row], Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> pandas.DataFrame:
     """Fit a model with every combination of settings and every seed; one row a fit comes back.
 
-    `grid` names settings of `Model.fit` and the values to try, `{"solver": ["batch", "joint"], "epochs": [5, 10]}`,
+    `grid` names settings of `Model.fit` and the values to try, `{"solver": ["batch", "joint"], "passes": [5, 10]}`,
     in all combinations; or it is a list of combinations. `settings` are the same for every fit.
 
     With `backend="local"` fits run in processes of this machine, as many at a time as it has cores, or `workers`.
     With `backend="ray"` they run on the cluster that `ray.init` has connected to, or that it finds or starts now;
-    its nodes need Latens and no common disk. A fit has one thread, unless `threads` says more.
+    its nodes need Latens and no common disk. A fit has so many `threads`.
 
     Each fit is kept in `folder` as it ends. The same call finds those that are there and makes the rest, whatever
     the backend; without a folder they go to a new temporary one. A worker that dies loses the fit that it was at,
@@ -85,6 +90,10 @@ def sweep(
 
     `progress` shows a bar on a terminal or in a notebook; True always, False never; a function is called after each fit,
     with how many are done, how many there are, and what is known of this one.
+
+    >>> table = latens.sweep(model, record, {"passes": [1, 2]}, workers=2, folder="sweep", progress=False)
+    >>> table[["passes", "seed", "status"]].values.tolist()
+    [[1, 1, 'done'], [2, 1, 'done']]
     """
     try:
         import pandas  # noqa: F401 - better now than when the fits are done
@@ -98,8 +107,9 @@ def sweep(
         "records": as_records(records, model),
         "validate": as_records(validate, model),
         "test": as_records(test, model),
+        "warmup": warmup,
     }
-    tasks = _tasks(shared, grid, seeds, settings)
+    tasks = _tasks(shared, grid, seeds, {"threads": threads, **settings})
     home = Path(tempfile.mkdtemp(prefix="latens-sweep-") if folder is None else folder).absolute()
     home.mkdir(parents=True, exist_ok=True)
 
@@ -130,14 +140,16 @@ def _tasks(shared: Row, grid: Any, seeds: Iterable[int], settings: Row) -> list[
         cells = [dict(zip(names, values)) for values in itertools.product(*grid.values())]
     else:
         cells = [dict(cell) for cell in grid] if grid is not None else [{}]
-    for name in {name for cell in cells for name in cell} & {*settings, "seed"}:
+    for name in {name for cell in cells for name in cell} & ({*settings, "seed"} - {"threads"}):
         where = "stands in the grid: give it as seeds" if name == "seed" else "stands in the grid and beside it"
         raise SettingError(f"`{name}` {where}")
+    if "seed" in settings:
+        raise SettingError("give the seed as seeds: seeds=[1]")
     roles = {role: [_fingerprint(record) for record in shared[role]] for role in ("records", "validate", "test")}
-    data = _digest([__version__, shared["model"].text, roles])
+    data = _digest([__version__, shared["model"].text, roles, shared["warmup"]])
     tasks = []
     for cell, seed in itertools.product(cells, seeds):
-        full = {"threads": 1, **settings, **cell, "seed": int(seed)}
+        full = {**settings, **cell, "seed": int(seed)}
         tasks.append(Task({**cell, "seed": int(seed)}, full, _digest([data, _plain(full)])[:16]))
     if len({task.name for task in tasks}) < len(tasks):
         raise SettingError("the same settings and seed stand in the grid twice")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._fit import Fit
 from ._model import Model
 from ._record import Array, Record, as_records
+
+if TYPE_CHECKING:
+    from ._settings import Settings, Solver
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -48,7 +51,7 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
     ----------
     model : Model, optional
         Without one, a black box: every channel is a state whose derivative is a network of all states and inputs.
-    solver, seed, epochs, starts, threads
+    solver, seed, passes, starts, threads
         As in `Model.fit`; None leaves a setting to the model and the solver.
     settings : dict, optional
         Other settings of `Model.fit`.
@@ -65,18 +68,25 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
         All that was learned: `fit_.states["h"].mean`, `fit_.unknowns`, `fit_.plot()`.
     records_ : list of Record
         What it was learned from.
+
+    Examples
+    --------
+    >>> from latens.sklearn import HiddenDynamics
+    >>> estimator = HiddenDynamics(model, passes=4).fit([record])
+    >>> estimator.score([other]) > 0.9
+    True
     """
 
     def __init__(
         self,
         model: Model | None = None,
         *,
-        solver: str | None = None,
+        solver: Solver | None = None,
         seed: int = 1,
-        epochs: int | None = None,
+        passes: int | None = None,
         starts: int | None = None,
         threads: int | None = None,
-        settings: dict[str, Any] | None = None,
+        settings: Settings | None = None,
         time: int | str | None = None,
         step: float | None = None,
         warmup: int | None = None,
@@ -84,7 +94,7 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
         self.model = model
         self.solver = solver
         self.seed = seed
-        self.epochs = epochs
+        self.passes = passes
         self.starts = starts
         self.threads = threads
         self.settings = settings
@@ -93,7 +103,14 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
         self.warmup = warmup
 
     def fit(self, X: Any, y: Any = None) -> HiddenDynamics:
-        """Learn from a list of records, or from a table of inputs and one of measurements."""
+        """Learn from a list of records, or from a table of inputs and one of measurements.
+
+        >>> from latens.sklearn import HiddenDynamics
+        >>> X = np.column_stack([record.t, record.u["u"]])
+        >>> estimator = HiddenDynamics(model, time=0, passes=2).fit(X, record.y["q"])
+        >>> estimator.fit_.states["v"].mean.shape
+        (401,)
+        """
         if _are_records(X):
             if self.model is None:
                 raise ValueError("a list of records needs a model: HiddenDynamics(model)")
@@ -101,14 +118,20 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
             self._inputs: list[int] | None = None
         else:
             model, records = self._learn_table(X, y)
-        given = {name: getattr(self, name) for name in ("solver", "epochs", "starts", "threads")}
+        given = {name: getattr(self, name) for name in ("solver", "passes", "starts", "threads")}
         chosen = {name: value for name, value in given.items() if value is not None}
+        settings: dict[str, Any] = {"seed": self.seed, **chosen, **(self.settings or {})}
         self.records_ = records
-        self.fit_: Fit = model.fit(records, seed=self.seed, progress=False, **chosen, **(self.settings or {}))
+        self.fit_: Fit = model.fit(records, progress=False, **settings)
         return self
 
     def predict(self, X: Any) -> Any:
-        """The measured channels in a free run."""
+        """The measured channels in a free run.
+
+        >>> from latens.sklearn import HiddenDynamics
+        >>> HiddenDynamics(model, passes=2).fit([record]).predict([other])[0].shape
+        (401, 1)
+        """
         check_is_fitted(self)
         if _are_records(X):
             return [self._padded(record) for record in as_records(X, self.fit_.model)]
@@ -122,7 +145,12 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
         return outputs[:, 0] if self._flat else outputs
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R² of the free run, averaged over channels."""
+        """R² of the free run, averaged over channels.
+
+        >>> from latens.sklearn import HiddenDynamics
+        >>> HiddenDynamics(model, passes=4).fit([record]).score([record]) > 0.9
+        True
+        """
         if _are_records(X):
             channels, pairs = self.fit_.model.measured, []
             for record in as_records(X, self.fit_.model):

@@ -1,8 +1,8 @@
-//! Errors of the library as exceptions of `latens._errors`, with the same words.
+//! Errors of the library as exceptions of `latens._errors`, in the words of Python.
 
-use latens::Error;
-use latens::model::ModelError;
+use latens::model::{ModelError, suggest};
 use latens::record::RecordError;
+use latens::{Door, Error};
 use pyo3::prelude::*;
 
 /// What a function of this module fails with: an error of the library, or an exception already.
@@ -17,6 +17,12 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Library(error)
+    }
+}
+
+impl From<latens::model::Error> for Failure {
+    fn from(error: latens::model::Error) -> Self {
+        Self::Library(error.into())
     }
 }
 
@@ -48,19 +54,35 @@ pub fn setting(message: impl Into<String>) -> Failure {
     Failure::Library(Error::Setting(message.into()))
 }
 
+/// The place of a name among others; `what` is what it is a name of.
+pub fn place(name: &str, names: &[&str], what: &str) -> Result<usize> {
+    suggest::find(name, names, what).map_err(setting)
+}
+
+/// Values by name as values by place.
+pub fn places<T: Copy>(
+    given: &[(String, T)],
+    names: &[&str],
+    what: &str,
+) -> Result<Vec<(usize, T)>> {
+    let each = given.iter();
+    each.map(|(name, value)| Ok((place(name, names, what)?, *value)))
+        .collect()
+}
+
 fn exception(py: Python, error: &Error) -> PyResult<PyErr> {
     let class = match error {
         Error::Model(_) => "ModelError",
         Error::Record(_) | Error::Sample(_) => "RecordError",
         Error::Diverged(_) => "Diverged",
         Error::Setting(_) => "SettingError",
-        Error::Io { .. } | Error::Run { .. } => "FileError",
+        Error::Io { .. } | Error::Folder { .. } => "FileError",
         Error::Stopped => "Error",
     };
     let class = py.import("latens._errors")?.getattr(class)?;
     let message = match error {
         Error::Stopped => "stopped before anything was learned".into(),
-        error => error.to_string(),
+        error => error.at(Door::Python),
     };
     let exception = class.call1((message,))?;
     if let Error::Model(error) = error {

@@ -15,7 +15,7 @@ mod _latens {
     #[pymodule_export]
     use super::fit::Fit;
     #[pymodule_export]
-    use super::learn::{fit, plan};
+    use super::learn::Job;
     #[pymodule_export]
     use super::model::{Model, systems};
     #[pymodule_export]
@@ -23,7 +23,15 @@ mod _latens {
     #[pymodule_export]
     use super::stream::Stream;
 
+    use pyo3::prelude::*;
+
     /// One with the crates.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        latens_lab::register();
+        Ok(())
+    }
 }

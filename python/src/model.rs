@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use latens::Error;
+use latens::record::Layout;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::suggest::find;
+use latens::{Door, Error};
 use latens_report::check::Checked;
 use pyo3::prelude::*;
 
 use crate::arrays::{Columns, columns};
-use crate::errors::{Result, setting};
+use crate::errors::{Result, place, places, setting};
 use crate::pool;
 use crate::record::Source;
 
@@ -102,7 +102,8 @@ impl Model {
         let sources = sources.iter().map(|s| s.checked()).collect();
         let check = || -> std::result::Result<_, Error> {
             let found = Checked::new(&self.0, sources)?;
-            Ok((found.json(&self.0).to_string(), found.text(&self.0)))
+            let (model, door) = (&self.0, Door::Python);
+            Ok((found.json(model, door).to_string(), found.text(model, door)))
         };
         Ok(pool::work(py, check)??)
     }
@@ -127,13 +128,14 @@ impl Model {
             if !(size >= 0.0 && size.is_finite()) {
                 return Err(setting(format!("a noise of {size} makes no sense")));
             }
-            let level = match of_range {
-                true => NoiseLevel::OfRange(size),
-                false => NoiseLevel::Absolute(size),
+            let level = if of_range {
+                NoiseLevel::OfRange(size)
+            } else {
+                NoiseLevel::Absolute(size)
             };
             match name {
                 None => levels.fill(Some(level)),
-                Some(name) => levels[find(&name, &channels, "measurement")?] = Some(level),
+                Some(name) => levels[place(&name, &channels, "measurement")?] = Some(level),
             }
         }
         let mut process = model.truth.as_ref().map(|t| t.process_noise.clone());
@@ -141,16 +143,12 @@ impl Model {
             let process = process.get_or_insert_default();
             match name {
                 None => process.fill(*size),
-                Some(name) => process[find(name, &states, "state")?] = *size,
+                Some(name) => process[place(name, &states, "state")?] = *size,
             }
         }
-        let start = start.iter();
-        let start = start
-            .map(|(name, value)| Ok((find(name, &states, "state")?, *value)))
-            .collect::<std::result::Result<_, Error>>()?;
         let simulation = Simulation {
             steps,
-            start,
+            start: places(&start, &states, "state")?,
             noise: levels,
             process_noise: process.filter(|_| !process_noise.is_empty()),
             held_out: match held_out {
@@ -162,7 +160,7 @@ impl Model {
         };
         let table = py.detach(|| -> std::result::Result<_, Error> {
             let record = simulate(model, &simulation)?;
-            Ok(record.to_table(&model.layout())?)
+            Ok(record.to_table(&Layout::of(model))?)
         })?;
         Ok(columns(py, table))
     }

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use latens::Record;
-use latens::fit::run;
-use latens::record::{self, Columns, Layout, Mapping};
+use latens::record::{self, Columns, Layout, Mapping, table_sha256};
 use latens_report::check;
 use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 
-use crate::errors::{Result, setting};
+use crate::errors::{Result, place, setting};
 use crate::fit::Fit;
 use crate::model::Model;
 
@@ -17,7 +16,6 @@ use crate::model::Model;
 #[pyclass(frozen, module = "latens._latens")]
 pub struct Table {
     table: record::Table,
-    sha256: String,
 }
 
 #[pymethods]
@@ -27,7 +25,6 @@ impl Table {
         py.detach(|| {
             Ok(Self {
                 table: record::Table::read(&path)?,
-                sha256: run::checksum(&path)?,
             })
         })
     }
@@ -42,15 +39,16 @@ impl Table {
         self.table.names().collect()
     }
 
+    /// Of the bytes that were read.
     #[getter]
     fn sha256(&self) -> &str {
-        &self.sha256
+        self.table.checksum().unwrap_or_default()
     }
 
     /// The numbers of a column; text in it is an error.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyArray1<f64>>> {
         let names: Vec<&str> = self.table.names().collect();
-        let at = latens::suggest::find(name, &names, "column")?;
+        let at = place(name, &names, "column")?;
         Ok(self.table.values(at)?.to_pyarray(py))
     }
 
@@ -65,9 +63,7 @@ type Arrays<'py> = Vec<(String, PyReadonlyArray1<'py, f64>)>;
 /// What a model takes from a table: the library's record, and where it came from. Made for one call.
 #[pyclass(module = "latens._latens")]
 pub struct Source {
-    pub file: String,
-    pub sha256: String,
-    pub record: Record,
+    pub source: latens::Source,
     /// All columns of the table, and those that serve.
     names: Vec<String>,
     columns: Columns,
@@ -84,11 +80,8 @@ impl Source {
         map: Vec<String>,
         step: Option<f64>,
     ) -> Result<Self> {
-        let layout = model.0.layout();
-        py.detach(|| {
-            let (file, sha256) = (table.table.source.clone(), table.sha256.clone());
-            Self::new(&table.table, &layout, (file, sha256), &map, step)
-        })
+        let layout = Layout::of(&model.0);
+        py.detach(|| Self::read(&table.table, &layout, &map, step))
     }
 
     /// From arrays for a model; `origin` is the file that they once were, and its checksum.
@@ -100,11 +93,11 @@ impl Source {
         step: Option<f64>,
         origin: Option<(String, String)>,
     ) -> Result<Self> {
-        let mut source = Self::borrowed(&model.0.layout(), name, &arrays, step)?;
+        let mut own = Self::borrowed(&Layout::of(&model.0), name, &arrays, step)?;
         if let Some((file, sha256)) = origin {
-            (source.file, source.sha256) = (file, sha256);
+            (own.source.file, own.source.sha256) = (file, sha256);
         }
-        Ok(source)
+        Ok(own)
     }
 
     /// The inputs of a file, to drive what was learned.
@@ -115,64 +108,58 @@ impl Source {
         map: Vec<String>,
         step: Option<f64>,
     ) -> Result<Self> {
-        let about = (table.table.source.clone(), table.sha256.clone());
-        Self::new(&table.table, &fit.shown.run.driving(), about, &map, step)
+        Self::read(&table.table, &fit.0.driving(), &map, step)
     }
 
     /// The inputs among arrays, to drive what was learned.
     #[staticmethod]
     fn driving_arrays(fit: &Fit, name: &str, arrays: Arrays, step: Option<f64>) -> Result<Self> {
-        Self::borrowed(&fit.shown.run.driving(), name, &arrays, step)
+        Self::borrowed(&fit.0.driving(), name, &arrays, step)
     }
 
     #[getter]
     fn file(&self) -> &str {
-        &self.file
+        &self.source.file
     }
 
     #[getter]
     fn sha256(&self) -> &str {
-        &self.sha256
+        &self.source.sha256
     }
 
     fn __len__(&self) -> usize {
-        self.record.len()
+        self.source.record.len()
     }
 }
 
 impl Source {
-    fn new<V: AsRef<[f64]>>(
-        table: &record::Table<V>,
+    /// From a file.
+    fn read(
+        table: &record::Table,
         layout: &Layout,
-        (file, sha256): (String, String),
         map: &[String],
         step: Option<f64>,
     ) -> Result<Self> {
         let mapping = Mapping::parse(map)?;
-        let columns = Columns::find(table, layout, &mapping)?;
         Ok(Self {
-            file,
-            sha256,
-            record: Record::from_table(table, layout, &mapping, step)?,
+            columns: Columns::find(table, layout, &mapping)?,
             names: table.names().map(String::from).collect(),
-            columns,
+            source: latens::Source::of_table(table, layout, &mapping, step)?,
         })
     }
 
     /// A record that a fit has kept.
-    pub fn of_record(
-        model: &latens::Model,
-        record: Record,
-        (file, sha256): (String, String),
-    ) -> Result<Self> {
-        let layout = model.layout();
-        let table = record.to_table(&layout)?;
+    pub fn kept(fit: &latens::Fit, track: usize) -> Result<Self> {
+        let (layout, track) = (Layout::of(&fit.model), &fit.tracks[track]);
+        let (facts, table) = (fit.facts_of(track), track.record.to_table(&layout)?);
         Ok(Self {
-            file,
-            sha256,
             columns: Columns::find(&table, &layout, &Mapping::default())?,
             names: table.names().map(String::from).collect(),
-            record,
+            source: latens::Source {
+                file: facts.file.clone(),
+                sha256: facts.sha256.clone(),
+                record: track.record.clone(),
+            },
         })
     }
 
@@ -184,35 +171,36 @@ impl Source {
             let values = values.map_err(|_| setting(format!("{name} is not contiguous")))?;
             columns.push(record::Column::new(name, values));
         }
-        let table = record::Table::new(name, columns)?;
-        let about = (name.to_owned(), run::table_sha256(&table)?);
-        let source = Self::new(&table, layout, about, &[], step)?;
-        // a name in memory is no path
-        let record = Record {
-            name: name.into(),
-            ..source.record
-        };
-        Ok(Self { record, ..source })
+        let (table, mapping) = (record::Table::new(name, columns)?, Mapping::default());
+        let record = Record::from_table(&table, layout, &mapping, step)?;
+        Ok(Self {
+            columns: Columns::find(&table, layout, &mapping)?,
+            names: table.names().map(String::from).collect(),
+            source: latens::Source {
+                file: name.into(),
+                sha256: table_sha256(&table)?,
+                // a name in memory is no path
+                record: Record {
+                    name: name.into(),
+                    ..record
+                },
+            },
+        })
     }
 
     /// As the library's check has it.
     pub fn checked(&self) -> check::Source {
-        let (record, names) = (self.record.clone(), self.names.clone());
-        check::Source::new(self.file.clone(), record, names, self.columns.clone())
+        let (record, names) = (self.source.record.clone(), self.names.clone());
+        check::Source::new(self.source.file.clone(), record, names, self.columns.clone())
     }
 
-    /// The record without another copy; an empty one is left.
-    pub fn take(&mut self) -> Record {
-        let left = self.record.slice(0..0);
-        std::mem::replace(&mut self.record, left)
-    }
-
-    /// As the library has it.
-    pub fn source(&self) -> run::Source<'_> {
-        run::Source {
-            file: self.file.clone(),
-            sha256: self.sha256.clone(),
-            record: &self.record,
-        }
+    /// The source without another copy; one of an empty record is left.
+    pub fn take(&mut self) -> latens::Source {
+        let left = latens::Source {
+            file: self.source.file.clone(),
+            sha256: self.source.sha256.clone(),
+            record: self.source.record.slice(0..0),
+        };
+        std::mem::replace(&mut self.source, left)
     }
 }

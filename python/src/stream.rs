@@ -3,22 +3,24 @@
 use std::path::PathBuf;
 
 use latens::Error;
-use latens::estimate::stream::{Outcome, Sample};
-use latens::fit::run::{self, Constant, Files, Run};
+use latens::fit::Constant;
+use latens::fit::stream::{Outcome, Sample};
+use latens::folder::Files;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
 
 use crate::errors::Result;
+use crate::fit::{bytes, save};
 use crate::learn::NAME;
 use crate::model::Model;
 
-type Running<'r> = latens::estimate::Stream<'r>;
+type Running<'r> = latens::fit::stream::Stream<'r>;
 
 self_cell!(
-    /// A stream with the run that it borrows from.
+    /// A stream with the fit that it borrows from.
     struct Session {
-        owner: Run,
+        owner: latens::Fit,
         #[not_covariant]
         dependent: Running,
     }
@@ -36,25 +38,25 @@ pub struct Stream {
 type Step = (f64, Vec<f64>, Vec<f64>, Vec<f64>, f64, bool);
 
 impl Stream {
-    pub fn of_run(
-        run: Run,
+    pub fn of_fit(
+        fit: latens::Fit,
         learn: Option<bool>,
         forget: Option<f64>,
         gate: Option<f64>,
     ) -> Result<Self> {
-        let mut options = run.stream_options();
+        let mut options = fit.stream_options();
         options.learn = learn.unwrap_or(options.learn);
         options.forget = forget.or(options.forget);
         options.gate = gate.unwrap_or(options.gate);
         Ok(Self {
-            session: Session::try_new(run, |run| run.stream(options))?,
+            session: Session::try_new(fit, |fit| fit.stream(options))?,
             learn: options.learn,
         })
     }
 
-    /// The run as the stream has left it.
-    fn adapted(&self) -> Run {
-        let with = |run: &Run, stream: &Running<'_>| run.adapted(stream.state());
+    /// The fit as the stream has left it.
+    fn adapted(&self) -> latens::Fit {
+        let with = |fit: &latens::Fit, stream: &Running<'_>| fit.adapted(stream.state());
         self.session.with_dependent(with)
     }
 }
@@ -64,19 +66,16 @@ impl Stream {
     /// From the files of a snapshot.
     #[staticmethod]
     fn of_files(files: Files) -> Result<Self> {
-        Self::of_run(run::from_files(&files, NAME)?, None, None, None)
+        Self::of_fit(latens::Fit::from_files(&files, NAME)?, None, None, None)
     }
 
     fn to_files<'py>(&self, py: Python<'py>) -> Result<Vec<(String, Bound<'py, PyBytes>)>> {
-        let files = self.adapted().files()?.into_iter();
-        Ok(files
-            .map(|(name, bytes)| (name, PyBytes::new(py, &bytes)))
-            .collect())
+        Ok(bytes(py, self.adapted().to_files()?))
     }
 
-    /// Writes a snapshot, a run folder.
+    /// Writes a snapshot, the folder of a fit.
     fn save(&self, folder: PathBuf, force: bool) -> Result<()> {
-        Ok(self.adapted().save(folder, force)?)
+        save(&self.adapted(), folder, force)
     }
 
     #[getter]
@@ -96,7 +95,7 @@ impl Stream {
             input: &input,
             output: &output,
         };
-        let take = |_: &Run, stream: &mut Running<'_>| -> std::result::Result<Step, Error> {
+        let take = |_: &latens::Fit, stream: &mut Running<'_>| -> std::result::Result<Step, Error> {
             let Outcome {
                 consistency,
                 restarted,
@@ -132,8 +131,8 @@ impl Stream {
     /// Name, value and standard deviation of the unknown constants as they are now.
     #[getter]
     fn unknowns(&self) -> Vec<(String, f64, f64)> {
-        self.session.with_dependent(|run, stream| {
-            let pairs = run.model.unknowns.iter().zip(stream.theta()).enumerate();
+        self.session.with_dependent(|fit, stream| {
+            let pairs = fit.model.unknowns.iter().zip(stream.theta()).enumerate();
             let each = pairs.map(|(i, (unknown, &theta))| {
                 let variance = stream.covariance().variance(i);
                 let constant = Constant::new(unknown, theta, variance);

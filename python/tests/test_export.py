@@ -93,6 +93,6 @@ def test_arviz_reads_it(fit):
 
 def test_a_solver_without_draws_still_has_states():
     model = latens.Model.from_string(TEXT)
-    fit = model.fit(model.simulate(noise="0.5%", steps=200), solver="joint", epochs=1, progress=False)
+    fit = model.fit(model.simulate(noise="0.5%", steps=200), solver="joint", passes=1, progress=False)
     posterior = fit.to_xarray()
     assert "gain" not in posterior and posterior.v.shape == (1, 64, 201)

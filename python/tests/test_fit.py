@@ -41,7 +41,7 @@ def test_a_fit_pickles_saves_and_loads_bit_for_bit(fit: latens.Fit, other: laten
         assert np.array_equal(after.states["v"].mean, before.states["v"].mean)
         assert np.array_equal(after.y["q"].std, before.y["q"].std)
         again.save(tmp_path / "run", force=True)
-    with pytest.raises(latens.FileError, match="holds a run already"):
+    with pytest.raises(latens.FileError, match="holds a fit already; .* with force="):
         fit.save(tmp_path / "run")
 
 
@@ -57,7 +57,9 @@ def test_predict_estimate_simulate(fit: latens.Fit, slide: latens.Model, other: 
     planned = fit.simulate({"u": np.ones_like(t)}, t, start={"q": 1.0})
     assert planned.states["q"].mean[0] == 1.0 and len(planned.y["q"]) == len(t)
     assert "predicted states q, v" in repr(planned)
-    with pytest.raises(latens.SettingError, match="is driven by u"):
+    # without a start it begins where the fit did
+    assert fit.simulate(other).states["v"].mean[0] == fit.states["v"].free_run[0]
+    with pytest.raises(latens.SettingError, match="is driven by u; give u="):
         fit.simulate()
     with pytest.raises(latens.SettingError, match="no unknown constant"):
         fit.predict(other, adapt="gaim")
@@ -92,7 +94,7 @@ def test_a_network_of_several_arguments_and_outputs() -> None:
         truth={"x": "y", "y": "-x"},
         simulation={"steps": 100},
     )
-    fit = model.fit(model.simulate(), epochs=2, progress=False)
+    fit = model.fit(model.simulate(), passes=2, progress=False)
     found = fit.network("pull")(x=[0.0, 0.5], y=0.2)
     assert found.mean.shape == (2, 2) and found.outputs == ("a", "b")
     assert np.array_equal(found["b"].std, found.std[:, 1])
@@ -117,9 +119,10 @@ def test_draws_are_those_of_the_run(fit: latens.Fit) -> None:
 
 def test_warnings_are_pythons(slide: latens.Model, record: latens.Record) -> None:
     odd = latens.Record(t=record.t * 2, y=record.y, u=record.u)
-    with pytest.warns(latens.FitWarning, match="record has a step of 0.01000, the model one of 0.005000"):
-        fit = slide.fit(odd, epochs=1, progress=False)
-    assert any("has a step of" in w for w in fit.warnings)
+    with pytest.warns(latens.FitWarning, match="the step of record is 0.01000, the model's 0.005000"):
+        fit = slide.fit(odd, passes=1, progress=False)
+    assert any("the step of record" in w for w in fit.warnings)
+    assert [w["kind"] for w in fit.facts["warnings"]][0] == "step"
 
 
 def test_python_runs_on_during_a_fit(slide: latens.Model, record: latens.Record) -> None:
@@ -142,11 +145,11 @@ def test_python_runs_on_during_a_fit(slide: latens.Model, record: latens.Record)
 
 
 def test_two_fits_at_once(slide: latens.Model, record: latens.Record) -> None:
-    alone = [slide.fit(record, seed=s, epochs=2, progress=False) for s in (1, 2)]
+    alone = [slide.fit(record, seed=s, passes=2, progress=False) for s in (1, 2)]
     found: dict[int, latens.Fit] = {}
 
     def learn(seed: int) -> None:
-        found[seed] = slide.fit(record, seed=seed, epochs=2, progress=False)
+        found[seed] = slide.fit(record, seed=seed, passes=2, progress=False)
 
     threads = [threading.Thread(target=learn, args=(s,)) for s in (1, 2)]
     for thread in threads:
@@ -168,7 +171,7 @@ def test_a_listener_hears_and_may_stop(slide: latens.Model, record: latens.Recor
 
     def listen(progress: latens.Progress) -> bool:
         heard.append(progress)
-        return progress.epoch < 2 or progress.cost != progress.cost
+        return progress.number < 2 or progress.cost != progress.cost
 
     fit = slide.fit(record, progress=listen)
     assert heard and heard[-1].seconds > 0 and fit.stopped
@@ -185,14 +188,14 @@ def test_a_listener_hears_and_may_stop(slide: latens.Model, record: latens.Recor
 
 
 def test_a_fit_that_is_finished_does_not_go_on(fit: latens.Fit) -> None:
-    with pytest.raises(latens.SettingError, match="this run is finished"):
+    with pytest.raises(latens.SettingError, match="this fit is finished"):
         fit.resume(progress=False)
 
 
 def test_progress_in_a_terminal(slide: latens.Model, record: latens.Record, capsys: pytest.CaptureFixture[str]) -> None:
-    slide.fit(record, epochs=2, progress=True)
+    slide.fit(record, passes=2, progress=True)
     assert "stage" in capsys.readouterr().err
-    slide.fit(record, epochs=2)
+    slide.fit(record, passes=2)
     assert capsys.readouterr().err == ""
 
 

@@ -37,11 +37,11 @@ def test_shorthands_and_odd_values() -> None:
         networks={"f": {"layers": ["3 tanh"], "skip": True}},
         constants={"k": "2*pi"},
         measurements={"y": {"value": "x", "unit": '"µ\\'}},
-        fit={"epochs": 2, "measurement_variance": {"y": 1e-20}},
+        fit={"passes": 2, "measurement_variance": {"y": 1e-20}},
     )
     assert model.units["y"] == '"µ\\'
     with pytest.raises(TypeError, match="a model is made of"):
-        latens.Model(states={"x": "x"}, measurements={"x": "x"}, fit={"epochs": object()})
+        latens.Model(states={"x": "x"}, measurements={"x": "x"}, fit={"passes": object()})
 
 
 def test_mistakes_point_into_the_text() -> None:
@@ -54,23 +54,23 @@ def test_mistakes_point_into_the_text() -> None:
 
 
 def test_settings_are_those_of_the_file(slide: latens.Model, record: latens.Record) -> None:
-    with pytest.raises(latens.ModelError, match="did you mean `epochs`"):
-        slide.fit(record, epoch=3)
+    with pytest.raises(latens.ModelError, match="did you mean `passes`"):
+        slide.fit(record, pases=3)  # type: ignore[call-arg]
     with pytest.raises(latens.ModelError, match="`speed` is not a state"):
         slide.fit(record, process_variance={"speed": 1})
-    with pytest.raises(latens.ModelError, match="solver"):
-        slide.fit(record, solver="magic")
+    with pytest.raises(latens.SettingError, match="there is no solver `magic`; there are: batch, joint"):
+        slide.fit(record, solver="magic")  # type: ignore[arg-type]
     with pytest.raises(latens.ModelError):
-        slide.fit(record, epochs=-1)
+        slide.fit(record, passes=-1)
     with pytest.raises(latens.SettingError, match="do not go together"):
         slide.fit(record, validate=record, validate_tail=0.2)
-    with_settings = latens.Model.from_string(SLIDE + '\n[fit]\nepochs = 2\nsolver = "joint"\nseed = 7\n')
-    fit = with_settings.fit(record, progress=False, epochs=1)
-    assert (fit.solver, fit.seed, fit.settings["epochs"]) == ("joint", 7, 1)
+    with_settings = latens.Model.from_string(SLIDE + '\n[fit]\npasses = 2\nsolver = "joint"\nseed = 7\n')
+    fit = with_settings.fit(record, progress=False, passes=1)
+    assert (fit.solver, fit.seed, fit.settings["passes"]) == ("joint", 7, 1)
 
 
-def test_a_rival_without_a_run_says_so(slide: latens.Model, record: latens.Record) -> None:
-    with pytest.raises(latens.SettingError, match="leaves no run"):
+def test_a_rival_without_a_fit_says_so(slide: latens.Model, record: latens.Record) -> None:
+    with pytest.raises(latens.SettingError, match="leaves no fit"):
         slide.fit(record, solver="pr-ssm", progress=False)
 
 
@@ -88,7 +88,8 @@ def test_models_pickle_compare_and_show_themselves(slide: latens.Model) -> None:
 def test_every_built_in_system_has_a_function(name: str) -> None:
     model = getattr(latens.systems, name.replace("-", "_"))()
     assert model == latens.systems.load(name)
-    assert model.description == " ".join((getattr(latens.systems, name.replace("-", "_")).__doc__ or "").split())
+    told = (getattr(latens.systems, name.replace("-", "_")).__doc__ or "").partition(">>>")[0]
+    assert model.description == " ".join(told.split())
     with pytest.raises(KeyError, match=name):
         latens.systems.load("nothing")
 

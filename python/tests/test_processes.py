@@ -26,14 +26,14 @@ def press(progress):
         pressed.append(True)
         os.kill(os.getpid(), signal.SIGINT)
 try:
-    model.fit(record, progress=press, solver="alternating", epochs=1000)
+    model.fit(record, progress=press, solver="alternating", passes=1000)
 except KeyboardInterrupt as stop:
     assert "model.interrupted" in str(stop)
     fit = model.interrupted
     assert fit is not None and fit.stopped
-    assert 1 <= len(fit.facts["epochs"]) < 1000, len(fit.facts["epochs"])
+    assert 1 <= len(fit.facts["passes"]) < 1000, len(fit.facts["passes"])
     fit.save("stopped")
-    print("interrupted behind", len(fit.facts["epochs"]))
+    print("interrupted behind", len(fit.facts["passes"]))
     sys.exit(0)
 sys.exit("nobody was interrupted")
 """
@@ -45,14 +45,14 @@ def test_the_partial_fit_is_not_lost(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     fit = latens.load(tmp_path / "stopped")
     assert fit.stopped
-    more = fit.resume(epochs=len(fit.facts["epochs"]) + 1, progress=False)
-    assert not more.stopped and len(more.facts["epochs"]) == len(fit.facts["epochs"]) + 1
+    more = fit.resume(passes=len(fit.facts["passes"]) + 1, progress=False)
+    assert not more.stopped and len(more.facts["passes"]) == len(fit.facts["passes"]) + 1
 
 
 def test_a_signal_from_outside_ends_a_script(tmp_path: Path) -> None:
     (tmp_path / "slide.toml").write_text(SLIDE)
     script = SCRIPT.split("pressed = []")[0] + (
-        "print('ready', flush=True)\nmodel.fit(record, solver='alternating', epochs=100000)\n"
+        "print('ready', flush=True)\nmodel.fit(record, solver='alternating', passes=100000)\n"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -86,7 +86,7 @@ def tell(progress):
     if progress.cost == progress.cost and not told:
         told.append(True)  # before the signal can come
         print("learned", flush=True)
-model.fit(record, progress=tell, solver="alternating", epochs=100000)
+model.fit(record, progress=tell, solver="alternating", passes=100000)
 """
         stopped = reply(told, press)
         assert (stopped["status"], stopped["ename"]) == ("error", "KeyboardInterrupt"), stopped
@@ -103,9 +103,9 @@ def test_a_forked_child_has_threads_of_its_own(tmp_path: Path) -> None:
 import os, latens
 model = latens.Model.from_string(open("slide.toml").read())
 record = model.simulate()
-fit = model.fit(record, epochs=1)
+fit = model.fit(record, passes=1)
 child = os.fork()
-again = model.fit(record, epochs=1)
+again = model.fit(record, passes=1)
 same = (again.states["v"].mean == fit.states["v"].mean).all()
 if child == 0:
     os._exit(0 if same else 1)

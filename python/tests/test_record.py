@@ -33,7 +33,7 @@ def test_frames_of_all_kinds(slide: latens.Model, record: latens.Record) -> None
     indexed = pandas.set_index("t")
     for frame in (pandas, indexed, record.to_polars(), dataset, dict(pandas)):
         same(latens.Record.from_frame(frame, slide), record)
-    fits = [slide.fit(f, epochs=1, progress=False) for f in (record, pandas, record.to_polars(), dataset)]
+    fits = [slide.fit(f, passes=1, progress=False) for f in (record, pandas, record.to_polars(), dataset)]
     assert all(np.array_equal(f.states["v"].mean, fits[0].states["v"].mean) for f in fits)
     arrow = pandas.convert_dtypes()
     same(latens.Record.from_frame(arrow, slide), record)
@@ -44,10 +44,10 @@ def test_columns_with_other_names(slide: latens.Model, tmp_path: Path, record: l
     frame["note"] = "text"
     mapped = latens.Record.from_frame(frame, slide, map={"q": "position", "t": "seconds"})
     assert np.array_equal(mapped.y["q"], record.y["q"]) and np.array_equal(mapped.t, record.t)
-    fit = slide.fit(mapped, epochs=1, progress=False)
+    fit = slide.fit(mapped, passes=1, progress=False)
     frame.to_csv(tmp_path / "log.csv", index=False)
     read = latens.Record.from_file(tmp_path / "log.csv", map={"q": "position", "t": "seconds"})
-    assert np.array_equal(slide.fit(read, epochs=1, progress=False).states["v"].mean, fit.states["v"].mean)
+    assert np.array_equal(slide.fit(read, passes=1, progress=False).states["v"].mean, fit.states["v"].mean)
     assert np.array_equal(read.y["q"], record.y["q"])
     with pytest.raises(latens.RecordError, match="no column for measurement q"):
         slide.fit(frame)
@@ -56,7 +56,7 @@ def test_columns_with_other_names(slide: latens.Model, tmp_path: Path, record: l
     with pytest.raises(latens.RecordError, match="the mapping q=place names a column that"):
         slide.fit(latens.Record.from_file(tmp_path / "log.csv", map={"q": "place"}))
     ignored = latens.Record.from_frame(record.to_pandas(), slide, map={"t": ""})
-    assert slide.fit(ignored, epochs=1, progress=False).t[-1] == pytest.approx(record.t[-1])
+    assert slide.fit(ignored, passes=1, progress=False).t[-1] == pytest.approx(record.t[-1])
 
 
 def test_missing_measurements_dates_and_steps(slide: latens.Model) -> None:
@@ -93,11 +93,11 @@ def test_records_pickle_with_their_file(slide: latens.Model, tmp_path: Path, rec
     path = tmp_path / "log.csv"
     record.to_pandas().to_csv(path, index=False)
     read = latens.Record.from_file(path, slide)
-    before = slide.fit(read, epochs=1, progress=False)
+    before = slide.fit(read, passes=1, progress=False)
     again = pickle.loads(pickle.dumps(read))
     path.unlink()
     same(again, read)
-    after = slide.fit(again, epochs=1, progress=False)
+    after = slide.fit(again, passes=1, progress=False)
     assert after.facts["records"] == before.facts["records"]
     assert again.file == str(path)
 

@@ -77,15 +77,15 @@ def test_scikit_learn_checks():
 
 
 def test_it_is_model_fit(model, records):
-    estimator = HiddenDynamics(model, seed=3, epochs=4, threads=1).fit(records[:2])
-    fit = model.fit(records[:2], seed=3, epochs=4, threads=1, progress=False)
+    estimator = HiddenDynamics(model, seed=3, passes=4, threads=1).fit(records[:2])
+    fit = model.fit(records[:2], seed=3, passes=4, threads=1, progress=False)
     assert np.array_equal(estimator.fit_.states["v"].mean, fit.states["v"].mean)
 
 
 def test_parameters_clone_and_pickle(model, table):
-    estimator = HiddenDynamics(model, time=0, settings={"hidden_noise": 0.2}).set_params(epochs=3)
+    estimator = HiddenDynamics(model, time=0, settings={"hidden_noise": 0.2}).set_params(passes=3)
     copy = clone(estimator)
-    assert copy.get_params()["epochs"] == 3 and copy.settings == {"hidden_noise": 0.2}
+    assert copy.get_params()["passes"] == 3 and copy.settings == {"hidden_noise": 0.2}
     X, y = table
     estimator.fit(X, y)
     again = pickle.loads(pickle.dumps(estimator))
@@ -110,9 +110,9 @@ def test_folds_of_a_table_go_on_where_the_ones_before_ended(model, table):
 
 def test_a_search_finds_settings(model, table):
     X, y = table
-    search = GridSearchCV(HiddenDynamics(model, time=0), {"epochs": [1, 6]}, cv=TimeSeriesSplit(2)).fit(X, y)
-    assert search.best_params_["epochs"] == 6
-    pipeline = make_pipeline(FunctionTransformer(), HiddenDynamics(model, time=0, epochs=2))
+    search = GridSearchCV(HiddenDynamics(model, time=0), {"passes": [1, 6]}, cv=TimeSeriesSplit(2)).fit(X, y)
+    assert search.best_params_["passes"] == 6
+    pipeline = make_pipeline(FunctionTransformer(), HiddenDynamics(model, time=0, passes=2))
     assert pipeline.fit(X, y).predict(X).shape == y.shape
 
 
@@ -137,8 +137,8 @@ def test_columns_are_found_by_name(model, table):
     pandas = pytest.importorskip("pandas")
     X, y = table
     frame = pandas.DataFrame({"other": X[:, 0] * 0, "u": X[:, 1], "clock": X[:, 0]})
-    named = HiddenDynamics(model, time="clock", epochs=2).fit(frame, y)
-    plain = HiddenDynamics(model, time=0, epochs=2).fit(X, y)
+    named = HiddenDynamics(model, time="clock", passes=2).fit(frame, y)
+    plain = HiddenDynamics(model, time=0, passes=2).fit(X, y)
     assert np.array_equal(named.predict(frame), plain.predict(X))
     with pytest.raises(ValueError, match="no column `when`"):
         HiddenDynamics(model, time="when").fit(frame, y)
@@ -157,4 +157,4 @@ def test_what_does_not_fit_the_model_says_so(model, table, records):
     with pytest.raises(ValueError, match="list of records"):
         HiddenDynamics(model).fit(records[0])
     with pytest.raises(ValueError, match="fitted to a list of records"):
-        HiddenDynamics(model, epochs=1).fit(records[:1]).predict(X)
+        HiddenDynamics(model, passes=1).fit(records[:1]).predict(X)

@@ -36,7 +36,7 @@ v = "-z"
 [simulation]
 steps = 6000
 """
-GRID = {"epochs": [3, 4]}
+GRID = {"passes": [3, 4]}
 SEEDS = [1, 2, 3, 4]
 
 
@@ -111,7 +111,7 @@ def workers(name):
 
 
 def runs(table):
-    return {(row.epochs, row.seed): states(row.run) for row in table.itertuples()}
+    return {(row.passes, row.seed): states(row.run) for row in table.itertuples()}
 
 
 def states(run):
@@ -128,7 +128,7 @@ def undisturbed(model, record, tmp_path_factory):
 
 def test_fits_are_those_of_model_fit(model, record, undisturbed):
     row = undisturbed.iloc[5]
-    fit = model.fit(record, epochs=int(row.epochs), seed=int(row.seed), threads=1, progress=False)
+    fit = model.fit(record, passes=int(row.passes), seed=int(row.seed), threads=1, progress=False)
     for name, state in latens.load(row.run).states.items():
         assert np.array_equal(state.mean, fit.states[name].mean)
     assert row["train.z"] == fit.records[0].scores["nrmse"]["z"]
@@ -175,16 +175,16 @@ def test_an_interrupted_sweep_goes_on(model, short, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        latens.sweep(model, short, {"epochs": [1]}, SEEDS, workers=1, folder=tmp_path, progress=interrupt)
+        latens.sweep(model, short, {"passes": [1]}, SEEDS, workers=1, folder=tmp_path, progress=interrupt)
     assert not workers("latens._sweep")
     assert len(list(tmp_path.glob("*.json"))) == 2
     done = []
-    table = latens.sweep(model, short, {"epochs": [1]}, SEEDS, folder=tmp_path, progress=lambda n, *_: done.append(n))
+    table = latens.sweep(model, short, {"passes": [1]}, SEEDS, folder=tmp_path, progress=lambda n, *_: done.append(n))
     assert done == [3, 4] and list(table.seed) == SEEDS
 
 
 def test_a_fit_that_fails_is_a_row(model, short, tmp_path):
-    grid = [{"epochs": 1}, {"epochs": 1, "solver": "nod"}]
+    grid = [{"passes": 1}, {"passes": 1, "solver": "nod"}]
     table = latens.sweep(model, short, grid, folder=tmp_path)
     assert list(table.status) == ["done", "failed"]
     assert "nod" in table.message[1] and pandas.isna(table.run[1])
@@ -201,9 +201,9 @@ def test_a_worker_that_always_dies_is_given_up(model, short, tmp_path, monkeypat
 
 
 def test_other_data_are_other_fits(model, short, tmp_path):
-    latens.sweep(model, short, {"epochs": [1]}, folder=tmp_path)
+    latens.sweep(model, short, {"passes": [1]}, folder=tmp_path)
     noisy = model.simulate(steps=400, noise="1%")
-    latens.sweep(model, noisy, {"epochs": [1]}, folder=tmp_path)
+    latens.sweep(model, noisy, {"passes": [1]}, folder=tmp_path)
     rows = [json.loads(path.read_text()) for path in Path(tmp_path).glob("*.json")]
     assert len({json.dumps(row["scores"]) for row in rows}) == 2
 
@@ -212,9 +212,9 @@ def test_other_data_are_other_fits(model, short, tmp_path):
     "grid, message",
     [
         ({"solver": "node"}, "not a list"),
-        ({"epochs": 3}, "not a list"),
+        ({"passes": 3}, "not a list"),
         ({"seed": [1, 2]}, "as seeds"),
-        ({"epochs": [3, 3]}, "twice"),
+        ({"passes": [3, 3]}, "twice"),
     ],
 )
 def test_a_grid_that_is_none_says_so(model, short, grid, message):

@@ -7,7 +7,7 @@ import latens
 
 model: latens.Model = latens.systems.harmonic_oscillator()
 record: latens.Record = model.simulate(steps=500, noise="1%", seed=3)
-fit: latens.Fit = model.fit(record, test=[record], seed=1, epochs=1, progress=False)
+fit: latens.Fit = model.fit(record, test=[record], seed=1, passes=1, progress=False)
 hidden: npt.NDArray[np.float64] = fit.states["v"].mean
 width: npt.NDArray[np.float64] = fit.states["v"].std
 error: float = fit.scores["nrmse"]["Harmonic oscillator"]["z"]
@@ -24,7 +24,7 @@ def stop_early(progress: latens.Progress) -> bool:
 
 
 try:
-    model.fit(record, epochs=1, progress=stop_early)
+    model.fit(record, passes=1, progress=stop_early)
 except latens.ModelError as mistake:
     print(mistake.line, mistake.column)
 print(hidden.shape, width.shape, ahead.shape, learned.mean.shape, error, speed)

@@ -16,7 +16,8 @@ use terminal::{interrupt, pace, progress, text};
 const AFTER_HELP: &str = "\
 First steps:
   latens demo                                  learn a neuron's hidden gate, in about a minute
-  latens init harmonic-oscillator              write its model file here, as a starting point
+  latens init                                  write a commented model file to fill in
+  latens init harmonic-oscillator              write a finished one, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
   latens check harmonic-oscillator.toml record.csv   what the record can tell
   latens fit harmonic-oscillator.toml record.csv -o run
@@ -52,11 +53,17 @@ enum Verb {
     Plot(commands::plot::Arguments),
     Data(commands::data::Arguments),
     Schema(commands::schema::Arguments),
+    Completions(commands::shell::Completions),
+    Man(commands::shell::Man),
 }
 
 fn main() -> ExitCode {
     latens_lab::register();
-    let result = match Program::parse().verb {
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        Err(error) => return failure::usage(&error),
+    };
+    let result = match program.verb {
         Verb::Demo(arguments) => commands::demo::run(&arguments),
         Verb::Systems(arguments) => commands::systems::run(&arguments),
         Verb::Init(arguments) => commands::init::run(&arguments),
@@ -71,6 +78,8 @@ fn main() -> ExitCode {
         Verb::Plot(arguments) => commands::plot::run(&arguments),
         Verb::Data(arguments) => commands::data::run(&arguments),
         Verb::Schema(arguments) => commands::schema::run(&arguments),
+        Verb::Completions(arguments) => commands::shell::completions(&arguments),
+        Verb::Man(arguments) => commands::shell::man(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }

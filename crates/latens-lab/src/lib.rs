@@ -4,6 +4,7 @@
 //! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison. The
 //! core knows nothing of this crate.
 
+pub mod generate;
 pub mod host;
 pub mod reproduce;
 pub mod rivals;

@@ -21,16 +21,33 @@ pub struct At<T> {
     pub span: Span,
 }
 
-/// What stands behind a name: `name = …`.
+/// What a name stands for: `name = …`.
 pub type Named<T> = (At<String>, T);
 
-/// How a step of the record is integrated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    Euler,
-    SemiImplicitEuler,
-    Rk4,
+/// Declares the integration methods, each with its name in `[time] method`.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $name:literal,)*) => {
+        /// How a step of the record is integrated.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Method {
+            $($(#[$doc])* $method,)*
+        }
+
+        impl Method {
+            /// As written in `[time] method`.
+            pub const NAMES: &[(&'static str, Method)] = &[$(($name, Method::$method),)*];
+        }
+    };
+}
+
+methods! {
+    /// x + Δ f(x).
+    Euler = "euler",
+    /// One state after another, each with the states already advanced.
+    SemiImplicitEuler = "semi-implicit-euler",
+    /// The classical Runge–Kutta scheme.
+    Rk4 = "rk4",
 }
 
 /// What an input does between samples.
@@ -48,15 +65,6 @@ impl Hold {
     pub const NAMES: [(&'static str, Hold); 2] = [
         ("zero-order", Hold::ZeroOrder),
         ("first-order", Hold::FirstOrder),
-    ];
-}
-
-impl Method {
-    /// As written in `[time] method`.
-    pub const NAMES: [(&'static str, Method); 3] = [
-        ("euler", Method::Euler),
-        ("semi-implicit-euler", Method::SemiImplicitEuler),
-        ("rk4", Method::Rk4),
     ];
 }
 
@@ -184,7 +192,7 @@ impl ModelFile {
     }
 }
 
-/// What stands behind `name`.
+/// What `name` stands for.
 pub(super) fn find<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
     let entry = entries.iter().find(|(n, _)| n.value == name);
     entry.map(|(_, value)| value)

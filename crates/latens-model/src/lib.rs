@@ -33,6 +33,7 @@ mod lqr;
 pub mod network;
 mod resolve;
 pub mod settings;
+pub mod simd;
 pub mod small;
 pub mod suggest;
 mod system;
@@ -57,10 +58,18 @@ use settings::SettingsLayer;
 use tape::Curve;
 
 /// The JSON Schema of the model file.
+///
+/// ```
+/// let schema = latens_model::schema();
+/// assert!(schema["properties"]["states"].is_object());
+/// assert!(schema["properties"]["fit"]["properties"]["seed"].is_object());
+/// ```
 pub fn schema() -> serde_json::Value {
     let mut schema: serde_json::Value =
         serde_json::from_str(include_str!("schema.json")).expect("the schema is JSON (tested)");
     schema["properties"]["fit"] = settings::schema();
+    let methods: Vec<&str> = Method::NAMES.iter().map(|(name, _)| *name).collect();
+    schema["properties"]["time"]["properties"]["method"]["enum"] = methods.into();
     schema
 }
 
@@ -99,6 +108,20 @@ pub struct Unknown {
 
 impl Unknown {
     /// The constant's value at its entry of θ.
+    ///
+    /// ```
+    /// use latens_model::Unknown;
+    ///
+    /// let gain = Unknown {
+    ///     name: "gain".into(),
+    ///     unit: String::new(),
+    ///     guess: 2.0,
+    ///     scale: 0.5,
+    ///     positive: true,
+    /// };
+    /// assert_eq!(gain.value(0.0), 2.0);
+    /// assert!(gain.value(-100.0) > 0.0);
+    /// ```
     pub fn value(&self, theta: f64) -> f64 {
         if self.positive {
             self.guess * (self.scale / self.guess * theta).exp()
@@ -165,6 +188,13 @@ impl Model {
     }
 
     /// A model that comes with Latens; see [`systems`].
+    ///
+    /// ```
+    /// let model = latens_model::Model::builtin("hodgkin-huxley")?;
+    /// assert_eq!(model.hidden(), [3]);
+    /// assert_eq!(model.states[3].name, "h");
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Unknown`] where there is none of that name.
@@ -320,9 +350,9 @@ impl Model {
         (system, curves)
     }
 
-    /// The model in which each output of a network is a state that nothing drives, behind the
+    /// The model in which each output of a network is a state that nothing drives, after the
     /// states of this one: what the known equations alone can say about it. With the call and
-    /// the output behind each; `None` without networks.
+    /// the output of each; `None` without networks.
     pub fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
         let (file, mut diagnostics) = file::read(&self.text);
         let equations = resolve::equations(&file, Variant::Signals, &mut diagnostics)?;

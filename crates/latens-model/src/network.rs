@@ -14,6 +14,8 @@ mod activation;
 pub use activation::Activation;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::simd::{self, axpy, dot};
+
 /// Centre and scale of the arguments, scale of the outputs. Not learned: set once, before a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
@@ -39,7 +41,7 @@ pub struct Network {
     pub scaling: Scaling,
 }
 
-/// What one evaluation leaves behind: activations, their slopes, sensitivities of each output.
+/// What one evaluation leaves: activations, their slopes, sensitivities of each output.
 #[derive(Debug, Clone)]
 pub struct Trace {
     activations: Vec<f64>,
@@ -118,7 +120,7 @@ impl Network {
             sensitivities: vec![0.0; h * o],
             jacobian: vec![0.0; a * o],
             output: vec![0.0; o],
-            arch: Arch::new(),
+            arch: simd::arch(),
         }
     }
 
@@ -165,7 +167,7 @@ impl Network {
         }
     }
 
-    /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities behind it.
+    /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities.
     pub fn differentiate(&self, weights: &[f64], trace: &mut Trace) {
         let arch = trace.arch;
         arch.dispatch(Sweep::Slopes(self, weights, trace));
@@ -303,40 +305,6 @@ impl WithSimd for Sweep<'_> {
     }
 }
 
-/// Inner product over the shorter length.
-#[inline(always)]
-fn dot<S: Simd>(simd: S, a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len().min(b.len());
-    let (a, a_rest) = S::as_simd_f64s(&a[..n]);
-    let (b, b_rest) = S::as_simd_f64s(&b[..n]);
-    let mut sum = simd.mul_f64s(
-        simd.partial_load_f64s(a_rest),
-        simd.partial_load_f64s(b_rest),
-    );
-    for (&a, &b) in a.iter().zip(b) {
-        sum = simd.mul_add_e_f64s(a, b, sum);
-    }
-    simd.reduce_sum_f64s(sum)
-}
-
-/// y += a x.
-#[inline(always)]
-fn axpy<S: Simd>(simd: S, a: f64, x: &[f64], y: &mut [f64]) {
-    let a = simd.splat_f64s(a);
-    let (x, x_rest) = S::as_simd_f64s(x);
-    let (y, y_rest) = S::as_mut_simd_f64s(y);
-    for (&x, y) in x.iter().zip(y) {
-        *y = simd.mul_add_e_f64s(a, x, *y);
-    }
-    if !y_rest.is_empty() {
-        let (x, y) = (
-            simd.partial_load_f64s(x_rest),
-            simd.partial_load_f64s(y_rest),
-        );
-        simd.partial_store_f64s(y_rest, simd.mul_add_e_f64s(a, x, y));
-    }
-}
-
 /// y += Aᵀ x, for A row by row: a few of its columns after the others, with their sums in
 /// registers.
 #[inline(always)]
@@ -347,7 +315,7 @@ fn add_transposed<S: Simd>(simd: S, a: &[f64], x: &[f64], y: &mut [f64]) {
         let mut sum = *y;
         for (&x, row) in x.iter().zip(a.chunks_exact(width)) {
             let row = S::as_simd_f64s(row).0[v];
-            sum = simd.mul_add_e_f64s(simd.splat_f64s(x), row, sum);
+            sum = simd.mul_add_f64s(simd.splat_f64s(x), row, sum);
         }
         *y = sum;
     }
@@ -355,7 +323,7 @@ fn add_transposed<S: Simd>(simd: S, a: &[f64], x: &[f64], y: &mut [f64]) {
         let mut sum = simd.partial_load_f64s(rest);
         for (&x, row) in x.iter().zip(a.chunks_exact(width)) {
             let row = simd.partial_load_f64s(&row[width - rest.len()..]);
-            sum = simd.mul_add_e_f64s(simd.splat_f64s(x), row, sum);
+            sum = simd.mul_add_f64s(simd.splat_f64s(x), row, sum);
         }
         simd.partial_store_f64s(rest, sum);
     }
@@ -434,6 +402,42 @@ mod tests {
                         assert!((difference - jacobian[k * 3 + j]).abs() < 1e-7);
                     }
                 }
+            }
+        }
+    }
+
+    /// Widths that fill a vector, exceed it and fall short of it: the order of every sum is the
+    /// same, and each multiply–add is rounded once.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(2);
+        for (_, activation) in Activation::NAMES {
+            for units in [1, 4, 7, 8, 13, 20] {
+                let network = Network {
+                    name: "n".into(),
+                    outputs: vec!["a".into(), "b".into()],
+                    arguments: 5,
+                    layers: vec![(units, activation), (units + 3, Activation::Tanh)],
+                    skip: true,
+                    scaling: Scaling {
+                        center: vec![0.1; 5],
+                        scale: vec![0.7; 5],
+                        output: vec![3.0, 0.7],
+                    },
+                };
+                let n = network.weights();
+                let weights: Vec<f64> = (0..n).map(|_| rng.random_range(-1.0..1.0)).collect();
+                simd::forced::assert_equal_bits(|| {
+                    let (mut trace, mut gradient) = (network.trace(), vec![0.0; n]);
+                    for j in 0..5 {
+                        network.set_argument(&mut trace, j, (j as f64).sin());
+                    }
+                    network.evaluate(&weights, &mut trace);
+                    network.differentiate(&weights, &mut trace);
+                    network.accumulate_gradient(&trace, 0, 2.0, &mut gradient);
+                    network.accumulate_gradient(&trace, 1, -0.3, &mut gradient);
+                    [trace.output, trace.jacobian, gradient].concat()
+                });
             }
         }
     }

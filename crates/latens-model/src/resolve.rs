@@ -1,7 +1,7 @@
 //! What the names of a model file mean: definitions to a graph of equations.
 //!
 //! [`check_names`] looks at the names alone; [`equations`] then builds every equation of a variant
-//! of the model. The files behind: what a name stands for, how an expression becomes nodes of the
+//! of the model. The files below: what a name stands for, how an expression becomes nodes of the
 //! graph, and the built-in functions.
 
 mod functions;
@@ -44,7 +44,7 @@ pub struct Equations {
     pub held_out_controls: Vec<Vec<Option<Id>>>,
     /// Number of arguments of each network.
     pub arguments: Vec<usize>,
-    /// Call and output behind each further state of [`Variant::Signals`].
+    /// Call and output of each further state of [`Variant::Signals`].
     pub signals: Vec<(usize, usize)>,
 }
 

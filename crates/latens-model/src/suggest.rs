@@ -2,6 +2,13 @@
 
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
+///
+/// ```
+/// use latens_model::suggest::suggest;
+///
+/// assert_eq!(suggest("fricton", ["gain", "friction"]).as_deref(), Some("friction"));
+/// assert_eq!(suggest("pressure", ["gain", "friction"]), None);
+/// ```
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let name = name.to_lowercase();
     let limit = name.chars().count().div_ceil(3);
@@ -26,6 +33,14 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// Index of a name; `what` is what it is a name of.
 ///
+/// ```
+/// use latens_model::suggest::find;
+///
+/// assert_eq!(find("v", &["q", "v"], "state"), Ok(1));
+/// let words = find("vel", &["q", "v"], "state").unwrap_err();
+/// assert_eq!(words, "there is no state `vel`; there are: q, v");
+/// ```
+///
 /// # Errors
 /// A sentence with what may have been meant.
 pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, String> {
@@ -38,20 +53,24 @@ pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, String> {
     })
 }
 
-/// Number of letters to insert, delete or replace to get from one word to the other.
+/// Number of letters to insert, delete, replace or swap with their neighbour to get from one word to
+/// the other.
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -76,5 +95,6 @@ mod tests {
         assert_eq!(edit_distance("kitten", "sitting"), 3);
         assert_eq!(edit_distance("", "abc"), 3);
         assert_eq!(edit_distance("abc", "abc"), 0);
+        assert_eq!(edit_distance("fti", "fit"), 1);
     }
 }

@@ -35,6 +35,13 @@ pub enum What {
 
 /// A figure as an SVG file; of the innovations and the field, the first run's.
 ///
+/// ```
+/// use latens_report::figures::{What, draw};
+///
+/// let svg = draw(&[latens::example_fit()], What::States).unwrap();
+/// assert!(svg.starts_with("<svg"));
+/// ```
+///
 /// # Errors
 /// Why the runs have no such figure.
 pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
@@ -62,7 +69,7 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
                 "the model calls no network, or its folder has no states.csv that can be read"
             }
             What::Field => "a field is drawn of models with two states only",
-            What::Convergence => "the run has no stage behind it",
+            What::Convergence => "the fit has no stage",
             What::Innovations => "the filter leaves the finite numbers on this record",
         }
         .into());

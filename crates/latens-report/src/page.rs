@@ -18,6 +18,11 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page of a run; of several, laid over each other.
+///
+/// ```
+/// let page = latens_report::page::html(&[latens::example_fit()]);
+/// assert!(page.starts_with("<!DOCTYPE html>") || page.starts_with("<!doctype html>"));
+/// ```
 pub fn html(runs: &[Fit]) -> String {
     let found: Vec<Vec<Innovations>> = runs.iter().map(of_first_record).collect();
     let title = match runs {
@@ -314,7 +319,7 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
 fn convergence_section(runs: &[Fit]) -> String {
     let plots = figures::convergence(runs);
     let content = match plots.is_empty() {
-        true => "<p>No stage is behind this run.</p>\n".into(),
+        true => "<p>This fit has no stage.</p>\n".into(),
         false => grid(&plots, [390.0, 260.0]),
     };
     section("convergence", "Convergence", &content)

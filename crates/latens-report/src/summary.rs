@@ -9,6 +9,12 @@ use crate::words::{noise_levels, pass};
 use latens::text::{self, Side};
 
 /// A short table of each record's errors, and the unknown constants.
+///
+/// ```
+/// let fit = latens::example_fit();
+/// let table = latens_report::summary::table(&fit.model, &fit.facts);
+/// assert!(table.contains("hidden state"));
+/// ```
 pub fn table(model: &Model, facts: &Facts) -> String {
     let mut out = format!(
         "{}: {}, {}, seed {}, {}\n",

@@ -10,7 +10,7 @@
 //!
 //! `cargo bench --bench recursion_step`
 
-use latens::linalg::{PackedCovariance, Precision};
+use latens::numerics::linalg::{PackedCovariance, Precision, simd};
 use pulp::{Arch, Simd, WithSimd};
 use std::{hint::black_box, time::Instant};
 
@@ -38,7 +38,7 @@ fn compare(n: usize, turns: usize, dense_steps: usize) {
     let mut double = Recursion::new(n, Precision::Double);
     let mut single = Recursion::new(n, Precision::Single);
     let mut dense = DenseRecursion::new(n);
-    let arch = Arch::new();
+    let arch = simd::arch();
     let mut turns_us = Vec::new();
     // The first turn warms up and is dropped.
     for turn in 0..=turns {

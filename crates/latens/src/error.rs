@@ -1,8 +1,8 @@
 //! Everything that can go wrong, with what to do about it.
 //!
 //! The library has several doors, and a hint has to name an option as the reader's door does:
-//! `--warmup` on the command line, `warmup=` in Python. In a text an option stands as `⟦warmup⟧`,
-//! and [`worded`] turns it into the words of a [`Door`].
+//! `--warmup` on the command line, `warmup=` in Python. In a text an option stands as `⟦warmup⟧`, with
+//! values by name as `⟦map t=clock⟧`, and [`worded`] turns it into the words of a [`Door`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,28 +22,52 @@ pub enum Door {
 }
 
 /// A text with its options named as a door names them.
+///
+/// ```
+/// use latens::Door;
+/// use latens::error::worded;
+///
+/// let hint = "take more with ⟦warmup⟧";
+/// assert_eq!(worded(hint, Door::CommandLine), "take more with --warmup");
+/// assert_eq!(worded(hint, Door::Python), "take more with warmup=");
+/// ```
 pub fn worded(text: &str, door: Door) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('⟦') {
-        let Some((name, after)) = after.split_once('⟧') else {
+        let Some((option, after)) = after.split_once('⟧') else {
             break;
         };
         out += before;
-        match door {
-            Door::CommandLine => {
-                out += "--";
-                out += &name.replace('_', "-");
-            }
-            Door::Python => {
-                out += name;
-                out += "=";
-            }
-            Door::Library => out += name,
-        }
+        out += &match option.split_once(' ') {
+            Some((name, values)) => assigned(name, values, door),
+            None => named(option, door),
+        };
         rest = after;
     }
     out + rest
+}
+
+/// An option alone.
+fn named(name: &str, door: Door) -> String {
+    match door {
+        Door::CommandLine => format!("--{}", name.replace('_', "-")),
+        Door::Python => format!("{name}="),
+        Door::Library => name.into(),
+    }
+}
+
+/// An option with values by name, a line each: `t=clock`.
+fn assigned(name: &str, values: &str, door: Door) -> String {
+    let pairs = values.lines().filter_map(|line| line.split_once('='));
+    let (own, pairs) = (named(name, door), pairs.collect::<Vec<_>>());
+    let each = pairs.iter();
+    if door == Door::Python {
+        let each = each.map(|(key, value)| format!("{key:?}: {value:?}"));
+        return format!("{own}{{{}}}", each.collect::<Vec<_>>().join(", "));
+    }
+    let each = each.map(|(key, value)| format!("{own} {key}={value}"));
+    each.collect::<Vec<_>>().join(" ")
 }
 
 /// An error of the library.
@@ -185,6 +209,15 @@ mod tests {
         assert_eq!(
             worded(hint, Door::Python),
             "take more with warm_up=, or fewer starts="
+        );
+        let columns = "give ⟦map t=clock\nq=<column>⟧";
+        assert_eq!(
+            worded(columns, Door::CommandLine),
+            "give --map t=clock --map q=<column>"
+        );
+        assert_eq!(
+            worded(columns, Door::Python),
+            "give map={\"t\": \"clock\", \"q\": \"<column>\"}"
         );
         assert_eq!(
             Error::Setting(hint.into()).to_string(),

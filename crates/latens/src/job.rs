@@ -98,6 +98,16 @@ impl Job {
 
     /// Settings over the model's own, or over those of the fit that is gone on with.
     ///
+    /// ```
+    /// use latens::{Job, Model};
+    ///
+    /// let mut job = Job::new(Model::builtin("harmonic-oscillator")?)?;
+    /// let given = job.model.settings("a call", "[fit]\nseed = 5\nsolver = \"joint\"")?;
+    /// job.configure(&given)?;
+    /// assert_eq!((job.settings.seed, job.settings.solver.as_str()), (5, "joint"));
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Setting`] where they make no sense.
     pub fn configure(&mut self, given: &SettingsLayer) -> Result<(), Error> {
@@ -124,6 +134,16 @@ impl Job {
     /// Keeps the last part of every record from the solver, to validate with: what the caller gives,
     /// or else what the model's `[fit]` says, where there are no records to validate with.
     ///
+    /// ```
+    /// let mut job = latens::Job::new(latens::Model::builtin("harmonic-oscillator")?)?;
+    /// # let record = latens::example_fit().tracks[0].record.clone();
+    /// job.add(latens::Role::Train, latens::Source::of_record(record, &job.model)?);
+    /// job.validate_tail(Some(0.2))?;
+    /// assert_eq!(job.validate.len(), 1);
+    /// assert!(job.validate[0].record.len() < job.train[0].record.len());
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Setting`] where both are given.
     pub fn validate_tail(&mut self, given: Option<f64>) -> Result<(), Error> {
@@ -132,8 +152,7 @@ impl Job {
         }
         let of_model = self.model.fit.validate_tail;
         let of_model = of_model.filter(|_| self.validate.is_empty());
-        let part = given.or(of_model.filter(|_| self.resumed.is_none() || given.is_some()));
-        if let Some(part) = part {
+        if let Some(part) = given.or(of_model) {
             for source in &mut self.train {
                 let (head, tail) = source.record.cut(part);
                 source.record = head;

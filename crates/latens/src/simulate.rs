@@ -37,10 +37,26 @@ pub struct Simulation {
     pub noise: Vec<Option<NoiseLevel>>,
     /// Process noise that replaces the model's: standard deviation per √time, each state.
     pub process_noise: Option<Vec<f64>>,
+    /// Of the noise.
     pub seed: u64,
 }
 
 /// Makes a record from the true equations, with the truth in it.
+///
+/// ```
+/// use latens::Model;
+/// use latens::simulate::{NoiseLevel, Simulation, simulate};
+///
+/// let model = Model::builtin("harmonic-oscillator")?;
+/// let noisy = Simulation {
+///     steps: Some(100),
+///     noise: vec![Some(NoiseLevel::OfRange(0.01))],
+///     ..Simulation::default()
+/// };
+/// let record = simulate(&model, &noisy)?;
+/// assert_eq!((record.len(), record.d_y, record.d_x), (101, 1, 2));
+/// # Ok::<(), latens::Error>(())
+/// ```
 pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error> {
     let truth = model.truth.as_ref().ok_or_else(|| {
         Error::Setting(format!(
@@ -214,7 +230,7 @@ pub fn start<'a>(
         .map(|(value, state)| {
             value.ok_or_else(|| {
                 Error::Setting(format!(
-                    "state `{0}` has no start; add start = … to [states.{0}] or give --start {0}=…",
+                    "state `{0}` has no start; add start = … to [states.{0}] or give it one with ⟦start⟧",
                     state.name
                 ))
             })

@@ -19,10 +19,20 @@ pub fn with_unit(value: f64, unit: &str) -> String {
 }
 
 /// A value and its standard deviation, to two digits of the latter: `0.3670 ± 0.0040`.
+///
+/// ```
+/// use latens::text::uncertain;
+///
+/// assert_eq!(uncertain(424.0, 250.0), ("424".into(), "250".into()));
+/// assert_eq!(uncertain(0.36704, 0.004007), ("0.3670".into(), "0.0040".into()));
+/// ```
 pub fn uncertain(value: f64, std: f64) -> (String, String) {
+    if std == 0.0 {
+        return (number(value), "0".into());
+    }
     let decimals = 1.0 - std.log10().floor();
-    if (0.0..=8.0).contains(&decimals) && value.abs() < 1e8 {
-        let decimals = decimals as usize;
+    if decimals <= 8.0 && value.abs().max(std) < 1e6 {
+        let decimals = decimals.max(0.0) as usize;
         (format!("{value:.decimals$}"), format!("{std:.decimals$}"))
     } else {
         (number(value), format!("{std:.1e}"))
@@ -80,6 +90,10 @@ pub fn count(number: usize, thing: &str) -> String {
 }
 
 /// Names in a row: `a, b and c`.
+///
+/// ```
+/// assert_eq!(latens::text::list(&["a", "b", "c"]), "a, b and c");
+/// ```
 pub fn list(names: &[&str]) -> String {
     match names {
         [] => "nothing".into(),
@@ -141,7 +155,8 @@ mod tests {
         };
         assert_eq!(shown(0.36704, 0.004007), "0.3670 ± 0.0040");
         assert_eq!(shown(1234.56, 7.1), "1234.6 ± 7.1");
-        assert_eq!(shown(1.0, 0.0), "1.000 ± 0.0e0");
+        assert_eq!(shown(424.0, 250.0), "424 ± 250");
+        assert_eq!(shown(1.0, 0.0), "1.000 ± 0");
         assert_eq!(shown(1.0, 1e-12), "1.000 ± 1.0e-12");
         assert_eq!(shown(5e6, 2e4), "5.000e6 ± 2.0e4");
     }

@@ -1,4 +1,4 @@
-//! `latens init`: a built-in system as a model file to start from.
+//! `latens init`: a model file to start from, a commented template or a built-in system.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use latens::systems::{self, SYSTEMS};
 use crate::failure::Failure;
 use crate::{output, text};
 
-/// Write the model file of a built-in system, as a starting point
+/// Write a model file to start from: a commented template, or a built-in system
 #[derive(Args)]
 pub struct Arguments {
-    /// A built-in system; `latens systems` lists them
-    name: String,
-    /// The file to write [default: NAME.toml in the current folder]
+    /// A built-in system; `latens systems` lists them [default: a commented template]
+    name: Option<String>,
+    /// The file to write [default: NAME.toml, or model.toml for the template, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite the file if it exists
@@ -24,9 +24,15 @@ pub struct Arguments {
     force: bool,
 }
 
+/// What somebody fills in.
+const TEMPLATE: &str = include_str!("template.toml");
+
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let name = arguments.name.as_str();
-    let Some(model) = systems::find(name) else {
+    let (name, found) = match &arguments.name {
+        None => ("model", Some(TEMPLATE)),
+        Some(name) => (name.as_str(), systems::find(name)),
+    };
+    let Some(model) = found else {
         let names = || SYSTEMS.iter().map(|(n, _)| *n);
         let hint = match suggest(name, names()) {
             Some(close) => format!("did you mean {close}?"),
@@ -41,6 +47,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::free(&path, arguments.force)?;
     write_atomic(&path, |file| file.write_all(model.as_bytes()))
         .map_err(|e| Failure::file("write", &path, e))?;
-    text::note(&format!("wrote {}", path.display()));
+    let shown = path.display();
+    text::note(&format!(
+        "wrote {shown}; `latens simulate {shown} -o record.csv` makes data to try it on"
+    ));
     Ok(())
 }

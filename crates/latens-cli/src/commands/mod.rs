@@ -13,6 +13,7 @@ pub mod report;
 pub mod reproduce;
 pub mod rivals;
 pub mod schema;
+pub mod shell;
 pub mod simulate;
 pub mod stream;
 pub mod systems;

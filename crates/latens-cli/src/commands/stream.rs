@@ -215,7 +215,7 @@ impl Session {
         if outcome.restarted {
             let line = self.lines.line();
             text::note(&format!(
-                "warning: line {line}: the states were lost, or the gap was too long; they start anew, what was learned is kept"
+                "warning: line {line}: the states were lost, or the gap was too long; they start again, what was learned is kept"
             ));
         }
         self.write(&outcome)?;

@@ -4,8 +4,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue};
 use latens::record::RecordError;
+use latens::suggest::suggest;
 use latens::{Door, Error};
+use serde_json::json;
 
 use crate::interrupt::INTERRUPTED;
 use crate::text;
@@ -25,7 +29,7 @@ impl Failure {
         Self::Message(format!("cannot {action} {}: {source}", path.display()))
     }
 
-    /// Says what went wrong and gives the exit code.
+    /// Says what went wrong and gives the exit code; with `--json` as an object on standard output too.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {
             // mistakes in a model file come with their own heading, one each
@@ -35,18 +39,57 @@ impl Failure {
                 (message.into(), INTERRUPTED)
             }
             Self::Interrupted => return ExitCode::from(INTERRUPTED),
-            Self::Library(e @ Error::Diverged(_)) => {
-                (format!("error: {}", e.at(Door::CommandLine)), 3)
-            }
-            Self::Library(e) => (format!("error: {}", e.at(Door::CommandLine)), 1),
-            Self::Message(message) => (format!("error: {message}"), 1),
+            Self::Library(e @ Error::Diverged(_)) => (headed(&e.at(Door::CommandLine)), 3),
+            Self::Library(e) => (headed(&e.at(Door::CommandLine)), 1),
+            Self::Message(message) => (headed(&message), 1),
             // `latens simulate … | head` wants no more, and that is fine
             Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-            Self::Output(e) => (format!("error: cannot write to standard output: {e}"), 1),
+            Self::Output(e) => (headed(&format!("cannot write to standard output: {e}")), 1),
         };
-        text::note(&message);
+        text::note(&text::coloured(&message));
+        as_json(&message, code);
         ExitCode::from(code)
     }
+}
+
+fn headed(message: &str) -> String {
+    format!("error: {message}")
+}
+
+/// For programs that read one object: what went wrong, where `--json` was asked for.
+fn as_json(message: &str, code: u8) {
+    if std::env::args().any(|word| word == "--json") {
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let object = json!({ "error": { "message": message, "exit_code": code } });
+        // nobody is left to hear that it failed
+        let _ = text::print(&format!("{object:#}\n"));
+    }
+}
+
+/// The verb that a misspelt one may have been meant to be, where clap has no idea of its own.
+fn meant(error: &clap::Error) -> Option<String> {
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let program = crate::Program::command();
+    let names = program.get_subcommands().map(clap::Command::get_name);
+    suggest(verb, names)
+}
+
+/// A command line that cannot be understood, or one that asks for help.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    let _ = error.print();
+    if let Some(close) = meant(error) {
+        text::note(&format!("\n  did you mean `latens {close}`?"));
+    }
+    if code != 0 {
+        as_json(error.render().to_string().trim(), code);
+    }
+    ExitCode::from(code)
 }
 
 impl From<Error> for Failure {

@@ -123,7 +123,7 @@ mod tests {
         pace.step(12.0, &at(1));
         assert_eq!(pace.iteration(12.0), Some(2.0));
         pace.stage(14.0, 2);
-        // two stages of 4 s, and three stages' worth behind them
+        // two stages of 4 s, and three stages' worth after them
         assert_eq!(pace.of_stages(14.0), Some(20.0));
         assert_eq!(pace.of_stages(17.0), Some(17.0));
         // one that takes longer than any before is not over

@@ -1,6 +1,6 @@
 //! What the program says, and the form of its numbers and tables.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 pub use latens::text::{
     Side, count, error, list, number, percent, rough_seconds, seconds, table, uncertain,
@@ -22,9 +22,26 @@ pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// A message with its heading in colour, where it goes to a terminal and nobody has `NO_COLOR`.
+pub fn coloured(message: &str) -> String {
+    if !io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some() {
+        return message.into();
+    }
+    let line = |line: &str| {
+        for (heading, colour) in [("error:", "1;31"), ("warning:", "1;33")] {
+            if let Some(rest) = line.strip_prefix(heading) {
+                return format!("\u{1b}[{colour}m{heading}\u{1b}[0m{rest}");
+            }
+        }
+        line.to_string()
+    };
+    message.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Says a warning.
 pub fn warning(warning: &Warning) {
-    note(&format!("warning: {}", warning.at(Door::CommandLine)));
+    let text = format!("warning: {}", warning.at(Door::CommandLine));
+    note(&coloured(&text));
 }
 
 /// The command as it was given, in a form that a shell takes.

@@ -11,7 +11,7 @@ use super::windows::axpy;
 
 /// Samples that it sees.
 pub(crate) const SEEN: usize = 16;
-/// Filters, samples under each, and what is left of each behind the pool.
+/// Filters, samples under each, and what is left of each after the pool.
 const FILTERS: usize = 5;
 const WIDTH: usize = 3;
 const POOLED: usize = (SEEN - WIDTH).div_ceil(2);
@@ -26,7 +26,7 @@ pub(crate) struct Convolution {
     pub latent: usize,
 }
 
-/// A signal's value: by sample, behind the first, and by signal.
+/// A signal's value: by sample, after the first, and by signal.
 pub(crate) type Signals<'s> = &'s dyn Fn(usize, usize) -> f64;
 
 impl Convolution {

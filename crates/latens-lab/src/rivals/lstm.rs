@@ -23,7 +23,7 @@ pub struct Stack {
 /// Values of one step that the backward pass needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moment {
-    /// Input of each layer with the memory before it, its gates behind their nonlinearity, its cell
+    /// Input of each layer with the memory before it, its gates after their nonlinearity, its cell
     /// before and after, tanh of the latter.
     layers: Vec<Layer>,
     /// Output of the last layer.

@@ -34,7 +34,7 @@ pub(crate) const STEPS: usize = 5000;
 /// Longest gradient.
 pub(crate) const CLIP: f64 = 10.0;
 
-/// The loss of windows, by θ and by the offsets of their starts behind it.
+/// The loss of windows, by θ and by the offsets of their starts after it.
 pub struct Windows<'a> {
     problem: Problem<'a>,
     pub windows: Vec<Window>,

@@ -1,6 +1,6 @@
 //! NODE-LSTM: the networks of the model are replaced by one stack of LSTM layers on (x_k, u_k) with
 //! a linear head ([`super::lstm`]); its memory runs along the roll-out from zero. In the stateless variant
-//! ([`Settings::recall`]) the memory is built anew at each step, from zero over the last few of (x, u).
+//! ([`Settings::recall`]) the memory is built again at each step, from zero over the last few of (x, u).
 //!
 //! ```text
 //! ξ = ((x − c)/s, (u − c)/s)                         standardised states and inputs
@@ -20,7 +20,7 @@
 //! - A roll-out that is lost ends its pass; the next pass begins at the start again.
 //! - Where the stateless variant has not met as many states yet, it takes those that it has met.
 //!
-//! What it leaves behind is no network of the model file: it can be simulated, but not written as
+//! What it leaves is no network of the model file: it can be simulated, but not written as
 //! weights of the model.
 
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub struct Hybrid {
     /// Scale of each signal.
     output: Vec<f64>,
     states: usize,
-    /// States that the memory is built of, anew at each step; all of them, on the way, where not given.
+    /// States that the memory is built of, again at each step; all of them, on the way, where not given.
     recall: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ pub struct Hybrid {
 #[derive(Debug, Clone)]
 struct Past {
     memory: Memory,
-    /// The last inputs, where the memory is built anew.
+    /// The last inputs, where the memory is built again.
     inputs: VecDeque<Vec<f64>>,
 }
 
@@ -119,7 +119,7 @@ impl Hybrid {
         }
     }
 
-    /// What the stack puts out, into the signals behind the states; `moments` are the steps it takes.
+    /// What the stack puts out, into the signals after the states; `moments` are the steps it takes.
     fn signals(
         &self,
         weights: &[f64],
@@ -224,7 +224,7 @@ impl Hybrid {
     }
 }
 
-/// The network behind each call.
+/// The network of each call.
 fn call_networks(model: &Model) -> Vec<usize> {
     let (state, theta) = (
         vec![0.0; model.states.len()],
@@ -245,7 +245,7 @@ fn call_networks(model: &Model) -> Vec<usize> {
     networks
 }
 
-/// The roll-out in segments, by the parameters of a [`Hybrid`] and the offsets of the starts behind
+/// The roll-out in segments, by the parameters of a [`Hybrid`] and the offsets of the starts after
 /// them.
 pub struct Segments<'a> {
     problem: Problem<'a>,
@@ -495,7 +495,7 @@ pub(crate) fn learn(
 
 /// The first state of the problem's one record, the stack held.
 pub(crate) fn start(problem: Problem, hybrid: &Hybrid, own: &[f64]) -> Vec<f64> {
-    // one segment, or its gradient would miss what comes behind
+    // one segment, or its gradient would miss what comes after
     let mut loss = Segments::new(problem, hybrid, false, problem.records[0].len());
     let count = loss.starts.parameters();
     let found = super::node::offsets(&mut loss, own, count);

@@ -46,7 +46,7 @@ struct Pole {
     imaginary: f64,
 }
 
-/// The observer and the network behind it.
+/// The observer and the network after it.
 #[derive(Debug, Clone)]
 pub struct Recognition {
     poles: Vec<Pole>,

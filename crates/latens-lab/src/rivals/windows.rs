@@ -21,7 +21,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 /// What a rival is given: the records, and the model scaled to them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Problem<'a> {
     pub model: &'a Model,
     pub stepper: &'a Stepper<'a>,
@@ -39,7 +39,7 @@ pub struct Window {
 }
 
 /// Cuts records into windows of so many steps (the last of a record may be shorter), each `stride`
-/// behind the one before it.
+/// after the one before it.
 pub fn cut(records: &[Record], steps: usize, stride: usize) -> Vec<Window> {
     let mut windows = Vec::new();
     for (record, r) in records.iter().enumerate() {

@@ -48,7 +48,7 @@ impl<'t> Reader<'t> {
             time_unit: self.text(time, "unit"),
             step: self.positive(time, "step"),
             method: self
-                .choice(time, "method", &Method::NAMES)
+                .choice(time, "method", Method::NAMES)
                 .unwrap_or(Method::Euler),
             substeps: self.count(time, "substeps").unwrap_or(1),
             hold: self

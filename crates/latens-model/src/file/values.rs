@@ -293,7 +293,7 @@ impl Reader<'_> {
     }
 
     fn equation(&mut self, text: &str, span: Span) -> Expr {
-        // The text's own place: behind the quotes. A string with escapes is pointed at as a whole.
+        // The text's own place: after the quotes. A string with escapes is pointed at as a whole.
         let raw = &self.text[span.clone()];
         let inside = raw.find(text).filter(|_| !text.is_empty());
         let parsed = expression::parse(text, inside.map_or(span.start, |i| span.start + i));

@@ -96,7 +96,7 @@ const LN2_LOW: f64 = f64::from_bits(0x3DEA_39EF_3579_3C76);
 fn polynomial<S: Simd>(simd: S, s: S::f64s, coefficients: &[f64]) -> S::f64s {
     let mut sum = simd.splat_f64s(0.0);
     for &c in coefficients.iter().rev() {
-        sum = simd.mul_add_e_f64s(sum, s, simd.splat_f64s(c));
+        sum = simd.mul_add_f64s(sum, s, simd.splat_f64s(c));
     }
     sum
 }
@@ -105,10 +105,10 @@ fn polynomial<S: Simd>(simd: S, s: S::f64s, coefficients: &[f64]) -> S::f64s {
 #[inline(always)]
 fn reduce<S: Simd>(simd: S, y: S::f64s) -> (S::f64s, S::f64s) {
     let round = simd.splat_f64s(ROUND);
-    let shifted = simd.mul_add_e_f64s(y, simd.splat_f64s(std::f64::consts::LOG2_E), round);
+    let shifted = simd.mul_add_f64s(y, simd.splat_f64s(std::f64::consts::LOG2_E), round);
     let k = simd.sub_f64s(shifted, round);
-    let r = simd.mul_add_e_f64s(k, simd.splat_f64s(-LN2_HIGH), y);
-    let r = simd.mul_add_e_f64s(k, simd.splat_f64s(-LN2_LOW), r);
+    let r = simd.mul_add_f64s(k, simd.splat_f64s(-LN2_HIGH), y);
+    let r = simd.mul_add_f64s(k, simd.splat_f64s(-LN2_LOW), r);
     // 1/2! to 1/13!, even and odd powers apart: two short chains of dependent operations
     const EVEN: [f64; 6] = [
         1.0 / 2.0,
@@ -128,8 +128,8 @@ fn reduce<S: Simd>(simd: S, y: S::f64s) -> (S::f64s, S::f64s) {
     ];
     let s = simd.mul_f64s(r, r);
     let (even, odd) = (polynomial(simd, s, &EVEN), polynomial(simd, s, &ODD));
-    let series = simd.mul_add_e_f64s(r, odd, even);
-    (shifted, simd.mul_add_e_f64s(s, series, r))
+    let series = simd.mul_add_f64s(r, odd, even);
+    (shifted, simd.mul_add_f64s(s, series, r))
 }
 
 /// 2^k from k + 1.5·2⁵², for −1023 < k < 1024.
@@ -157,7 +157,7 @@ fn exponential_minus_one<S: Simd>(simd: S, y: S::f64s) -> S::f64s {
     let (k, p) = reduce(simd, at_least(simd, y, -50.0));
     let scale = power_of_two(simd, k);
     let one = simd.splat_f64s(1.0);
-    simd.mul_add_e_f64s(scale, p, simd.sub_f64s(scale, one))
+    simd.mul_add_f64s(scale, p, simd.sub_f64s(scale, one))
 }
 
 /// e^y for y ≤ 0.
@@ -207,7 +207,7 @@ fn softplus<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     let e = exponential(simd, simd.neg_f64s(simd.abs_f64s(x)));
     let z = simd.div_f64s(e, simd.add_f64s(e, simd.splat_f64s(2.0)));
     let series = polynomial(simd, simd.mul_f64s(z, z), &SERIES);
-    simd.mul_add_e_f64s(z, series, at_least(simd, x, 0.0))
+    simd.mul_add_f64s(z, series, at_least(simd, x, 0.0))
 }
 
 #[cfg(test)]
@@ -230,7 +230,7 @@ mod tests {
     fn value_and_slope(activation: Activation, x: f64) -> (f64, f64) {
         // a slice of several vectors and a remainder, in which every place must agree
         let (mut values, mut slopes) = ([x; 21], [0.0; 21]);
-        pulp::Arch::new().dispatch(Apply(activation, &mut values, &mut slopes));
+        crate::simd::arch().dispatch(Apply(activation, &mut values, &mut slopes));
         let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert!(bits(&values).iter().all(|v| *v == values[0].to_bits()));
         assert!(bits(&slopes).iter().all(|v| *v == slopes[0].to_bits()));

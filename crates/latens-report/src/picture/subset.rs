@@ -64,7 +64,7 @@ pub fn subset(face: &Face, glyphs: impl IntoIterator<Item = GlyphId>) -> Result<
     Ok(file(&tables))
 }
 
-/// Tables behind each other, with a list of where they are.
+/// Tables after each other, with a list of where they are.
 fn file(tables: &[Vec<u8>]) -> Vec<u8> {
     let mut file = vec![0, 1, 0, 0];
     // the number of tables and three numbers for those who search them by halves

@@ -22,6 +22,7 @@ use rayon::prelude::*;
 use crate::model::small::{multiply, set_identity};
 use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
 use crate::numerics::step::Linearised;
+use crate::model::simd;
 
 /// A panel's piece of a row.
 type Piece = [f64; WIDTH];
@@ -55,7 +56,7 @@ impl Sensitivity {
     /// W = 0: at the start the states do not depend on θ.
     pub fn new(states: usize, parameters: usize) -> Self {
         Self {
-            arch: Arch::new(),
+            arch: simd::arch(),
             states,
             w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * states],
             shrink: vec![0.0; states * states],
@@ -204,7 +205,7 @@ fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out
         let mut sum = start[v];
         for (&factor, row) in factors.iter().zip(rows) {
             let row = S::as_simd_f64s(row).0[v];
-            sum = simd.mul_add_e_f64s(simd.splat_f64s(factor), row, sum);
+            sum = simd.mul_add_f64s(simd.splat_f64s(factor), row, sum);
         }
         *out = sum;
     }
@@ -213,6 +214,7 @@ fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out
 #[cfg(test)]
 mod tests {
     use crate::filter::Smoother;
+    use crate::model::simd::forced;
     use crate::model::Model;
     use crate::model::small::{dot, multiply};
     use crate::numerics::objective::Noise;
@@ -300,5 +302,40 @@ mod tests {
             assert!((equations.b[j] - b[j]).abs() < 1e-10 * b_size);
             assert!((equations.diagonal()[j] - diagonal[j]).abs() < 1e-10 * size);
         }
+    }
+
+    /// The normal equations and everything that leads to them: the columns of W do not know how
+    /// many of them a register holds.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        let text = systems::find("hodgkin-huxley").unwrap();
+        let model = Model::from_text("hodgkin-huxley", text).unwrap();
+        let simulation = Simulation {
+            steps: Some(200),
+            ..Simulation::default()
+        };
+        let record = simulate(&model, &simulation).unwrap();
+        let states = record.truth.clone().unwrap();
+        let theta = initial_theta(&model, 1);
+        let noise = Noise {
+            process: vec![1e-4, 1e-8, 1e-8, 1e-6],
+            measurement: vec![1e-4, 1e-8, 1e-8],
+            start_mean: states[..4].to_vec(),
+            start: vec![1.0; 4],
+        };
+        forced::assert_equal_bits(|| {
+            let stepper = Stepper::over(&model, &model.system, record.step(), [&record]);
+            let smoother = Smoother {
+                stepper: &stepper,
+                record: &record,
+                theta: &theta,
+                noise: &noise,
+            };
+            let (equations, _) = smoother.eliminate(&states, 1, 0);
+            let row = |i: usize| (0..=i).map(move |j| (i, j));
+            let entries = (0..theta.len()).flat_map(row);
+            let a = entries.map(|(i, j)| equations.entry(i, j)).collect();
+            [a, equations.b.clone()].concat()
+        });
     }
 }

@@ -111,6 +111,8 @@ impl Predictor<'_> {
 #[cfg(test)]
 mod tests {
     use crate::filter::Smoother;
+    use crate::model::small;
+    use crate::numerics::linalg::matrix::Matrix;
     use crate::model::Model;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
@@ -142,7 +144,7 @@ mod tests {
             start: vec![start],
             start_mean: vec![0.0],
         };
-        let mut hessian = faer::Mat::<f64>::zeros(count, count);
+        let mut hessian = Matrix::zeros(count, count);
         hessian[(0, 0)] = 1.0 / start;
         for i in 0..count {
             if !outputs[i].is_nan() {
@@ -155,8 +157,9 @@ mod tests {
                 hessian[(i - 1, i)] -= 0.8 / q;
             }
         }
-        use faer::linalg::solvers::DenseSolveCore;
-        let covariance = hessian.partial_piv_lu().inverse();
+        let mut inverse = small::identity(count);
+        small::solve(hessian.data_mut(), &mut inverse, count).unwrap();
+        let covariance = Matrix::from_fn(count, count, |i, j| inverse[i * count + j]);
 
         let stepper = Stepper::new(&model, &model.system, 1.0);
         let smoother = Smoother {

@@ -146,10 +146,13 @@ pub struct MemberFacts {
 /// One record and how well the fit predicts it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordFacts {
+    /// The file as the user named it.
     pub file: String,
+    /// Of what was read.
     pub sha256: String,
     /// What it served for.
     pub role: Role,
+    /// Its length.
     pub samples: usize,
     /// Samples that the scores are taken over.
     pub scored: usize,
@@ -161,8 +164,9 @@ pub struct RecordFacts {
     pub nrmse_one_step: Scores,
     /// Likewise for the smoothed states, where the truth is known; empty for a test.
     pub nrmse_smoothed: Scores,
-    /// Mean nRMSE of the free run over the states whose truth is known; over the hidden ones.
+    /// Mean nRMSE of the free run over the states whose truth is known.
     pub mean_nrmse: Option<f64>,
+    /// The same over the hidden ones.
     pub mean_nrmse_hidden: Option<f64>,
     /// Of each hidden state, the part of the record on which it is poorly determined: its
     /// standard deviation is above [`DETERMINED`] of its scale.
@@ -177,8 +181,11 @@ fn one() -> f64 {
 /// An unknown constant as it was learned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Constant {
+    /// Its name.
     pub name: String,
+    /// Its unit.
     pub unit: String,
+    /// What was found.
     pub value: f64,
     /// Standard deviation.
     pub std: f64,

@@ -133,6 +133,12 @@ impl Fit {
     }
 
     /// The unknown constants, with their standard deviations.
+    ///
+    /// ```
+    /// let fit = latens::example_fit();
+    /// // the oscillator has a network and no unknown constant
+    /// assert!(fit.constants().is_empty());
+    /// ```
     pub fn constants(&self) -> &[Constant] {
         &self.facts.unknowns
     }

@@ -23,6 +23,19 @@ impl Fit {
     /// ends with physics that is next to exact, and a filter under such no longer listens to the
     /// data. The start is as wide as the states' scales.
     ///
+    /// ```
+    /// use latens::stream::{Options, Sample};
+    ///
+    /// let fit = latens::example_fit();
+    /// let record = &fit.tracks[0].record;
+    /// let mut stream = fit.stream(Options::default())?;
+    /// for k in 0..50 {
+    ///     stream.step(Sample { time: Some(record.time[k]), input: record.input(k), output: record.output(k) })?;
+    /// }
+    /// assert!(stream.deviation(0) < 1e-2);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Setting`] where there is nothing to learn, or an option makes no sense.
     pub fn stream(&self, options: Options) -> Result<Stream<'_>, Error> {

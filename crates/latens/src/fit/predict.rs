@@ -64,8 +64,9 @@ pub struct Prediction {
     pub states: Vec<f64>,
     /// Standard deviations, likewise: of θ and of the start.
     pub deviations: Vec<f64>,
-    /// The measured channels, and their standard deviations without the sensors' own noise.
+    /// The measured channels.
     pub outputs: Vec<f64>,
+    /// Their standard deviations, without the sensors' own noise.
     pub output_deviations: Vec<f64>,
     /// The part of it on which a network meets arguments unlike any in training.
     pub outside: f64,

@@ -62,21 +62,24 @@ impl Default for Options {
 pub struct Sample<'a> {
     /// Without it, one step after the sample before.
     pub time: Option<f64>,
+    /// One for each input.
     pub input: &'a [f64],
-    /// NaN where nothing was measured.
+    /// One for each channel, NaN where nothing was measured.
     pub output: &'a [f64],
 }
 
 /// How far a stream has come, and how it went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
+    /// Samples taken so far.
     pub samples: u64,
     /// Of the last sample.
     pub time: f64,
     /// Samples since then that were lost and had no time of their own.
     pub lost: u64,
-    /// Channels within the gate, and the sum of their ν²/s.
+    /// Channels within the gate.
     pub measured: u64,
+    /// The sum of their ν²/s.
     pub squares: f64,
     /// Channels beyond it.
     pub limited: u64,
@@ -105,11 +108,15 @@ pub struct Outcome {
 /// All that a stream goes on from, bit for bit.
 #[derive(Debug, Clone)]
 pub struct State {
+    /// How it is run.
     pub options: Options,
+    /// How far it has come.
     pub progress: Progress,
+    /// θ̂.
     pub theta: Vec<f64>,
     /// P_θ.
     pub covariance: PackedCovariance,
+    /// x̂.
     pub mean: Vec<f64>,
     /// P_x, row by row.
     pub spread: Vec<f64>,

@@ -179,6 +179,19 @@ impl Fit {
     /// Predicts a record from the state that its first samples show, after some constants were
     /// estimated again on them.
     ///
+    /// ```
+    /// use latens::simulate::{Simulation, simulate};
+    /// use latens::{PredictOptions, Source};
+    ///
+    /// let fit = latens::example_fit();
+    /// let other = Simulation { steps: Some(200), start: vec![(0, 0.8)], ..Simulation::default() };
+    /// let record = Source::of_record(simulate(&fit.model, &other)?, &fit.model)?;
+    /// let predicted = fit.predict(&record, &PredictOptions::default())?;
+    /// assert_eq!(predicted.facts.warmup, 20);
+    /// assert!(predicted.facts.record.nrmse["z"].unwrap() < 0.1);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Setting`] for a record that is none of this model's, or constants that it has not.
     pub fn predict(&self, source: &Source, options: &PredictOptions) -> Result<Predicted, Error> {
@@ -242,6 +255,16 @@ impl Fit {
     }
 
     /// Estimates the states of a record with all its measurements.
+    ///
+    /// ```
+    /// use latens::{EstimateOptions, Source};
+    ///
+    /// let fit = latens::example_fit();
+    /// let record = Source::of_record(fit.tracks[0].record.clone(), &fit.model)?;
+    /// let smoothed = fit.estimate(&record, &EstimateOptions { smooth: true, loosen: None })?;
+    /// assert!(smoothed.facts.nrmse["truth_v"].unwrap() < 0.05);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Setting`] for a record that is none of this model's, [`Error::Diverged`] where the
@@ -319,6 +342,14 @@ impl Fit {
     }
 
     /// Follows the learned equations from a state; `driving` has the inputs, see [`Self::driving`].
+    ///
+    /// ```
+    /// let fit = latens::example_fit();
+    /// let start = fit.start(&[(0, 0.5)]);
+    /// let simulated = fit.simulate(fit.undriven(50)?, &start)?;
+    /// assert_eq!(simulated.prediction.states[0], 0.5);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Diverged`] where the states leave the finite numbers.

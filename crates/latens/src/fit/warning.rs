@@ -18,72 +18,134 @@ const SURPRISE_FACTOR: f64 = 4.0;
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The records do not tell these states apart.
-    NotToldApart { states: Vec<String> },
+    NotToldApart {
+        /// By name.
+        states: Vec<String>,
+    },
     /// The records do not show a state, or not always.
-    PoorlySeen { state: Box<StateCheck> },
+    PoorlySeen {
+        /// What the records say of it.
+        state: Box<StateCheck>,
+    },
     /// Some arguments of a network follow from the others.
     ArgumentsFollow {
+        /// Its name.
         network: String,
+        /// By name.
         arguments: Vec<String>,
+        /// How many of them do.
         follow: usize,
     },
     /// Some arguments of a network never move.
     ArgumentsStill {
+        /// Its name.
         network: String,
+        /// By name.
         arguments: Vec<String>,
     },
     /// Records whose step is not the one that the model states.
     Step {
+        /// By name.
         files: Vec<String>,
+        /// The records'.
         step: f64,
+        /// The model's.
         model: f64,
     },
     /// A free run is no better than a constant.
     FreeRunLost {
+        /// The record.
         file: String,
+        /// What it served for.
         role: Role,
+        /// By name.
         channels: Vec<String>,
     },
     /// No start worked, and the least bad is what there is.
-    NoStartWorked { tried: usize, why: String },
+    NoStartWorked {
+        /// How many were tried.
+        tried: usize,
+        /// Why the best one failed.
+        why: String,
+    },
     /// Members that an ensemble was asked for and does not have.
     MembersMissing {
+        /// How many there are.
         members: usize,
+        /// How many were asked for.
         asked: usize,
+        /// Whether the fit was stopped.
         stopped: bool,
     },
     /// A test that had a part in the fit.
-    TestPlayedPart { file: String },
+    TestPlayedPart {
+        /// The record.
+        file: String,
+    },
     /// A prediction leaves the finite numbers.
     LeavesNumbers {
+        /// The record.
         file: String,
+        /// Its name.
         state: String,
+        /// After or among so many samples.
         samples: usize,
     },
     /// A network meets arguments unlike any in training.
-    Extrapolates { file: String, part: f64 },
+    Extrapolates {
+        /// The record.
+        file: String,
+        /// The part of the record.
+        part: f64,
+    },
     /// The first samples do not show where a prediction starts.
     StartUndetermined {
+        /// The record.
         file: String,
+        /// After or among so many samples.
         samples: usize,
+        /// By name.
         states: Vec<String>,
     },
     /// Bands are wider than what training left unexplained.
     BandsSpread {
+        /// The record.
         file: String,
+        /// Its name.
         channel: String,
+        /// Its unit.
         unit: String,
+        /// Root mean square of the bands.
         spread: f64,
+        /// What training left unexplained.
         left: f64,
     },
     /// There are no draws of θ.
-    NoDraws { fit: String },
+    NoDraws {
+        /// Its name.
+        fit: String,
+    },
     /// Of an ensemble, one member is adapted.
-    OneMemberAdapted { fit: String, seed: u64 },
+    OneMemberAdapted {
+        /// Its name.
+        fit: String,
+        /// The member's.
+        seed: u64,
+    },
     /// A record follows the equations less closely than they claim.
-    Loosened { file: String, factor: f64 },
+    Loosened {
+        /// The record.
+        file: String,
+        /// How many times.
+        factor: f64,
+    },
     /// Measurements surprise the filter by this factor of what it expects.
-    Surprise { file: String, factor: f64 },
+    Surprise {
+        /// The record.
+        file: String,
+        /// How many times.
+        factor: f64,
+    },
     /// As another version of Latens said it.
     #[serde(untagged)]
     Other(String),
@@ -91,6 +153,14 @@ pub enum Warning {
 
 impl Warning {
     /// In the words of a door.
+    ///
+    /// ```
+    /// use latens::{Door, Warning};
+    ///
+    /// let warning = Warning::NoStartWorked { tried: 3, why: "it diverged".into() };
+    /// assert!(warning.at(Door::CommandLine).ends_with("try more --starts"));
+    /// assert!(warning.at(Door::Python).ends_with("try more starts="));
+    /// ```
     pub fn at(&self, door: Door) -> String {
         worded(&self.words(), door)
     }
@@ -182,8 +252,9 @@ impl Warning {
                 left,
             } => format!(
                 "the bands of {channel} over {file} spread to {}, training left {}: what training did not determine decides this prediction",
-                text::with_unit(*spread, unit),
-                text::with_unit(*left, unit)
+                // a band that the data do not determine is known to its order of magnitude
+                format!("{spread:.0e} {unit}").trim_end(),
+                format!("{left:.1e} {unit}").trim_end()
             ),
             Self::NoDraws { fit } => format!(
                 "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"

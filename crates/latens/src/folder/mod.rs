@@ -108,6 +108,15 @@ impl Fit {
 
     /// A fit from its files; `name` is what it and its errors are called.
     ///
+    /// ```
+    /// use latens::Fit;
+    ///
+    /// let fit = latens::example_fit();
+    /// let again = Fit::from_files(&fit.to_files()?, "memory")?;
+    /// assert_eq!(again.theta, fit.theta);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Fit::load`].
     pub fn from_files(files: &Files, name: impl AsRef<Path>) -> Result<Self, Error> {

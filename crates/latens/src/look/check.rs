@@ -16,7 +16,6 @@
 
 use std::collections::HashSet;
 
-use faer::Mat;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +25,9 @@ use super::region;
 use super::scales::SignalScales;
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
+use crate::numerics::linalg::eigen::Eigen;
+use crate::numerics::linalg::matrix::Matrix;
 use crate::model::{Model, System};
-use crate::numerics::linalg::normal::eigen;
 use crate::numerics::objective::Noise;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
@@ -61,12 +61,15 @@ pub struct Check {
     pub noise: Vec<f64>,
     /// Largest minus smallest value of each channel.
     pub range: Vec<f64>,
-    /// Length of a window, in time and samples.
+    /// Length of a window, in time.
     pub window: f64,
+    /// The same in samples.
     pub window_samples: usize,
+    /// What the records say about each state.
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart: only a combination of each group is determined.
     pub together: Vec<Vec<String>>,
+    /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
@@ -275,8 +278,8 @@ fn along(
             *w *= scale[at / all] * scale[at % all];
         }
         let rest = inverse_of_one_plus(&w, all).unwrap_or(small::identity(all));
-        let own = Mat::from_fn(n, n, |i, j| rest[i * all + j]);
-        let (values, _) = eigen(&own);
+        let own = Matrix::from_fn(n, n, |i, j| rest[i * all + j]);
+        let values = Eigen::new(&own).values;
         Moment {
             record: k,
             time: record.time[middle],
@@ -432,7 +435,7 @@ fn together(model: &Model, states: &[StateCheck], found: &[Along]) -> Vec<Vec<St
         let sum: f64 = found.iter().map(|a| a.folded[open[i] * n + open[j]]).sum();
         sum / count
     };
-    let (values, vectors) = eigen(&Mat::from_fn(open.len(), open.len(), mean));
+    let Eigen { values, vectors } = Eigen::new(&Matrix::from_fn(open.len(), open.len(), mean));
     let blind = BLIND * BLIND / (1.0 + BLIND * BLIND);
     let groups = values.iter().enumerate().filter(|(_, v)| **v >= blind);
     let members = groups.map(|(k, _)| {
@@ -480,10 +483,10 @@ fn coverage(model: &Model, network: usize, met: &[Vec<f64>], follows: f64) -> Co
     };
     let (moving, still): (Vec<usize>, Vec<usize>) =
         (0..own.arguments).partition(|&j| product(j, j) > 1e-18);
-    let covariance = Mat::from_fn(moving.len(), moving.len(), |i, j| {
+    let covariance = Matrix::from_fn(moving.len(), moving.len(), |i, j| {
         product(moving[i], moving[j])
     });
-    let (values, vectors) = eigen(&covariance);
+    let Eigen { values, vectors } = Eigen::new(&covariance);
     let spread: Vec<f64> = values.iter().map(|v| v.max(0.0).sqrt()).collect();
     let flat = spread.iter().filter(|s| **s < follows).count();
     // how much of an argument lies in the directions that do not move

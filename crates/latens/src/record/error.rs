@@ -215,7 +215,7 @@ pub enum RecordError {
 
     /// Neither times nor a step.
     #[error(
-        "{file} has no time column (t or time) and no step is known; name the column with --map t=<column> or give the step with --step"
+        "{file} has no time column (t or time) and no step is known; name the column with ⟦map t=<column>⟧ or give the step with ⟦step⟧"
     )]
     NoTime { file: String },
     /// A step that is no step.
@@ -223,7 +223,7 @@ pub enum RecordError {
     BadStep { step: f64 },
     /// A step given beside a time column that contradicts it.
     #[error(
-        "{file}: the step given is {given}, but the time column '{column}' has a step of {found}; drop --step, or ignore the column with --map t="
+        "{file}: the step given is {given}, but the time column '{column}' has a step of {found}; drop ⟦step⟧, or ignore the column with ⟦map t=⟧"
     )]
     StepConflict {
         file: String,
@@ -233,7 +233,7 @@ pub enum RecordError {
     },
     /// A sample without a time.
     #[error(
-        "{at}: the time is missing; every sample needs one, or ignore the column with --map t= and give --step"
+        "{at}: the time is missing; every sample needs one, or ignore the column with ⟦map t=⟧ and give ⟦step⟧"
     )]
     TimeMissing { at: Cell },
     /// A time that does not follow the one before it.
@@ -276,13 +276,13 @@ fn missing_columns(file: &str, missing: &[Missing], columns: &[String]) -> Strin
         .map(|m| format!("{} {}{}", m.role, m.name, did_you_mean(&m.suggestion)))
         .collect();
     let example = missing.iter().map(|m| match &m.suggestion {
-        Some(column) => format!(" --map {}={column}", m.name),
-        None => format!(" --map {}=<column>", m.name),
+        Some(column) => format!("{}={column}", m.name),
+        None => format!("{}=<column>", m.name),
     });
     format!(
-        "{file} has no column for {}; it has: {}. Say which column is meant:{}",
+        "{file} has no column for {}; it has: {}. Say which column is meant: ⟦map {}⟧",
         wanted.join(", "),
         columns.join(", "),
-        example.collect::<String>()
+        example.collect::<Vec<_>>().join("\n")
     )
 }

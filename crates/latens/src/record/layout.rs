@@ -45,6 +45,7 @@ pub struct Columns {
     pub time: Option<usize>,
     /// In the order of the layout, as the others.
     pub inputs: Vec<usize>,
+    /// Of each measurement.
     pub measurements: Vec<usize>,
     /// The truth of each state, where the table has it.
     pub truth: Vec<Option<usize>>,
@@ -292,6 +293,7 @@ fn rows<V: AsRef<[f64]>>(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::error::{Door, worded};
     use crate::record::Column;
     use crate::record::csv::parse;
     use crate::record::testing::names;
@@ -314,7 +316,8 @@ pub(super) mod tests {
     }
 
     pub fn error(text: &str, map: &[&str], step: Option<f64>) -> String {
-        read(text, map, step).unwrap_err().to_string()
+        let error = read(text, map, step).unwrap_err().to_string();
+        worded(&error, Door::CommandLine)
     }
 
     #[test]

@@ -15,7 +15,9 @@ use serde_json::Value;
 /// How samples are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// Comma-separated, after a header.
     Csv,
+    /// An object a line.
     JsonLines,
 }
 
@@ -24,6 +26,7 @@ pub enum Kind {
 pub struct Row {
     /// Where the line has one.
     pub time: Option<f64>,
+    /// One for each input.
     pub inputs: Vec<f64>,
     /// NaN where nothing was measured.
     pub outputs: Vec<f64>,

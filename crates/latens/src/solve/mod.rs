@@ -282,6 +282,15 @@ impl Problem<'_> {
         }
     }
 
+    /// Mean nRMSE of the measured channels in free runs over the training records, from the best
+    /// starts under exact physics: what a θ is worth.
+    pub fn error(&self, theta: &[f64]) -> f64 {
+        let records = self.records.iter();
+        let smoothed = records.map(|r| self.smoothed_with(theta, self.noise, r));
+        let smoothed: Vec<Smoothed> = smoothed.collect();
+        self.measured_error(theta, self.noise, &smoothed)
+    }
+
     /// Mean nRMSE of the measured channels in free runs over the validation records; `None`
     /// without any.
     pub fn validation_error(&self, theta: &[f64], noise: &Noise) -> Option<f64> {

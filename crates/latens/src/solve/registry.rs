@@ -28,12 +28,24 @@ pub fn register(solver: &'static dyn Solver) {
 }
 
 /// All solvers: those of Latens, and those that were added.
+///
+/// ```
+/// let names: Vec<&str> = latens::solvers().iter().map(|s| s.name()).collect();
+/// assert_eq!(names, ["batch", "joint", "alternating", "as-printed"]);
+/// ```
 pub fn solvers() -> Vec<&'static dyn Solver> {
     let added = REGISTERED.read().expect("nobody panics while it is locked");
     OWN.into_iter().chain(added.iter().copied()).collect()
 }
 
 /// The solver of a name.
+///
+/// ```
+/// assert_eq!(latens::find("batch")?.pass(), "stage");
+/// let Err(mistake) = latens::find("bacth") else { panic!() };
+/// assert!(mistake.to_string().contains("did you mean `batch`?"));
+/// # Ok::<(), latens::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Setting`] with what may have been meant.

@@ -5,13 +5,14 @@
 //! runs near the machine's peak, and tiles are shared out among the threads. What a tile sums,
 //! and in which order, does not depend on their number. Only tiles of the lower triangle are kept.
 
-use faer::diag::Diag;
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt;
-use faer::linalg::evd;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
+
+pub use super::cholesky::Factor;
+use super::eigen::Eigen;
+use super::matrix::{Matrix, View};
+use super::packed::kernels::row_start;
+use super::product::{self, Strips};
+use super::simd;
 
 /// Unknowns of a panel.
 pub const WIDTH: usize = 96;
@@ -22,10 +23,12 @@ const BLOCK: usize = 512;
 #[derive(Debug, Clone)]
 pub struct NormalEquations {
     /// Tiles (i, j ≤ i) of A, row of tiles by row of tiles.
-    tiles: Vec<Mat<f64>>,
+    tiles: Vec<Matrix>,
     pub b: Vec<f64>,
     /// The waiting rows: of each panel one after another, `WIDTH` numbers each, zero beyond n.
     panels: Vec<Vec<f64>>,
+    /// Room for each panel as strips, which serve as left factor and as right.
+    strips: Vec<Strips>,
     /// Every which row stands in A for all of them.
     thinning: usize,
 }
@@ -36,9 +39,10 @@ impl NormalEquations {
     pub fn new(n: usize, thinning: usize) -> Self {
         let count = n.div_ceil(WIDTH);
         Self {
-            tiles: vec![Mat::zeros(WIDTH, WIDTH); count * (count + 1) / 2],
+            tiles: vec![Matrix::zeros(WIDTH, WIDTH); count * (count + 1) / 2],
             b: vec![0.0; n],
             panels: vec![Vec::new(); count],
+            strips: vec![Strips::default(); count],
             thinning,
         }
     }
@@ -86,16 +90,21 @@ impl NormalEquations {
         let Self {
             tiles,
             panels,
+            strips,
             thinning,
             ..
         } = self;
         let rows = panels.first().map_or(0, |p| p.len() / WIDTH);
         let places: Vec<(usize, usize)> = places(panels.len()).collect();
+        let (arch, factor) = (simd::arch(), *thinning as f64);
+        let each = strips.par_iter_mut().zip(panels.par_iter());
+        each.with_max_len(1).for_each(|(strips, panel)| {
+            strips.set(View::columns(panel, WIDTH, (0..WIDTH, 0..rows)));
+        });
         let work = tiles.par_iter_mut().zip(places).with_max_len(1);
         work.for_each(|(tile, (i, j))| {
-            let panel = |i: usize| MatRef::from_column_major_slice(&panels[i], WIDTH, rows);
-            let (left, right) = (panel(i), panel(j).transpose());
-            matmul(tile, Accum::Add, left, right, *thinning as f64, Par::Seq);
+            let target = tile.part_mut(0..WIDTH, 0..WIDTH);
+            product::add_strips(arch, target, factor, &strips[i], &strips[j]);
         });
         panels.iter_mut().for_each(Vec::clear);
     }
@@ -103,7 +112,8 @@ impl NormalEquations {
     /// A ← A + other's, b likewise; both flushed.
     pub fn add(&mut self, other: &Self) {
         for (tile, other) in self.tiles.iter_mut().zip(&other.tiles) {
-            *tile += other;
+            let entries = tile.data_mut().iter_mut().zip(other.data());
+            entries.for_each(|(entry, other)| *entry += other);
         }
         for (b, other) in self.b.iter_mut().zip(&other.b) {
             *b += other;
@@ -134,82 +144,44 @@ impl NormalEquations {
         for (i, s) in shift.iter().enumerate() {
             l[(i, i)] += s;
         }
-        cholesky(l)
+        Factor::new(l)
     }
 
     /// Eigenvalues λ, from the least, and eigenvectors of D A D, D diagonal.
     ///
     /// A is a sum of squares in rounded numbers: eigenvalues below rounding are zero.
-    pub fn spectrum(&self, d: &[f64]) -> (Vec<f64>, Mat<f64>) {
+    pub fn spectrum(&self, d: &[f64]) -> Eigen {
         let n = d.len();
-        let mut a = self.lower();
-        for (j, dj) in d.iter().enumerate() {
-            for (i, di) in d.iter().enumerate().skip(j) {
-                a[(i, j)] *= di * dj;
+        let mut packed = vec![0.0; row_start(n)];
+        for (i, di) in d.iter().enumerate() {
+            let row = &mut packed[row_start(i)..][..=i];
+            for (j, (entry, dj)) in row.iter_mut().zip(d).enumerate() {
+                *entry = self.entry(i, j) * (di * dj);
             }
         }
-        let (mut values, vectors) = eigen(&a);
+        let mut found = Eigen::from_packed(n, packed);
+        let values = &mut found.values;
         let rounding = n as f64 * f64::EPSILON * values.last().copied().unwrap_or(0.0);
         values
             .iter_mut()
             .for_each(|v| *v = if *v > rounding { *v } else { 0.0 });
-        (values, vectors)
+        found
     }
 
     /// The lower triangle of A as one matrix.
-    fn lower(&self) -> Mat<f64> {
+    fn lower(&self) -> Matrix {
         let n = self.b.len();
-        let mut l = Mat::zeros(n, n);
+        let mut l = Matrix::zeros(n, n);
         for (tile, (i, j)) in self.tiles.iter().zip(places(self.panels.len())) {
             let (row, column) = (i * WIDTH, j * WIDTH);
             let (rows, columns) = (WIDTH.min(n - row), WIDTH.min(n - column));
-            let mut part = l.submatrix_mut(row, column, rows, columns);
-            part.copy_from(tile.submatrix(0, 0, rows, columns));
+            for k in 0..columns {
+                let part = &mut l.column_mut(column + k)[row..row + rows];
+                part.copy_from_slice(&tile.column(k)[..rows]);
+            }
         }
         l
     }
-}
-
-/// Eigenvalues, from the least, and eigenvectors of a symmetric matrix; its lower triangle is read.
-pub(crate) fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
-    let n = a.nrows();
-    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
-    if n == 0 {
-        return (vec![], vectors);
-    }
-    let wanted = evd::ComputeEigenvectors::Yes;
-    let room = evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, Default::default());
-    let mut room = MemBuffer::new(room);
-    evd::self_adjoint_evd(
-        a.as_ref(),
-        values.as_mut(),
-        Some(vectors.as_mut()),
-        Par::Seq,
-        MemStack::new(&mut room),
-        Default::default(),
-    )
-    .expect("a finite symmetric matrix has eigenvalues");
-    ((0..n).map(|i| values[i]).collect(), vectors)
-}
-
-/// L, lower triangular, of a positive definite L Lᵀ.
-pub struct Factor(Mat<f64>);
-
-/// L of a positive definite matrix, of which the lower triangle is read.
-fn cholesky(mut l: Mat<f64>) -> Option<Factor> {
-    let n = l.nrows();
-    // on one thread: faer's own sharing out rounds differently with each number of threads
-    let room = llt::factor::cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default());
-    let mut room = MemBuffer::new(room);
-    llt::factor::cholesky_in_place(
-        l.as_mut(),
-        Default::default(),
-        Par::Seq,
-        MemStack::new(&mut room),
-        Default::default(),
-    )
-    .ok()?;
-    Some(Factor(l))
 }
 
 /// (i, j) of the tiles in their order.
@@ -218,13 +190,8 @@ fn places(count: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// x with L Lᵀ x = right.
-pub fn solve(Factor(l): &Factor, right: &[f64]) -> Vec<f64> {
-    let (mut x, n) = (right.to_vec(), l.nrows());
-    let room = llt::solve::solve_in_place_scratch::<f64>(n, 1, Par::Seq);
-    let mut room = MemBuffer::new(room);
-    let column = MatMut::from_column_major_slice_mut(&mut x, n, 1);
-    llt::solve::solve_in_place(l.as_ref(), column, Par::Seq, MemStack::new(&mut room));
-    x
+pub fn solve(factor: &Factor, right: &[f64]) -> Vec<f64> {
+    factor.solve(right)
 }
 
 #[cfg(test)]
@@ -264,7 +231,8 @@ mod tests {
         let factor = first.factor(&vec![0.5; n]).unwrap();
         let x = solve(&factor, &first.b);
         // with D = √2 I, D A D/2 + I/2 is A + I/2
-        let (values, v) = first.spectrum(&vec![2f64.sqrt(); n]);
+        let found = first.spectrum(&vec![2f64.sqrt(); n]);
+        let (values, v) = (found.values, found.vectors);
         let inverse = |i: usize, j: usize| -> f64 {
             let each = values.iter().enumerate();
             each.map(|(k, l)| v[(i, k)] * v[(j, k)] / (0.5 * l + 0.5))

@@ -22,9 +22,10 @@
 //!   so a step only reads the triangle `P₀`. When `G` is full, one pass applies all its columns:
 //!   a rank-24 update does 24 times the arithmetic of a rank-1 update per byte moved.
 
-mod kernels;
+pub(super) mod kernels;
 
-use kernels::{DELAY, PANEL, Panel, PendingProduct, RankUpdate, TriangleProduct, ZERO, row_start};
+use super::simd::{self, Panel, ZERO};
+use kernels::{DELAY, PANEL, PendingProduct, RankUpdate, TriangleProduct, row_start};
 use pulp::Arch;
 
 /// Format in which the triangle is stored; arithmetic is in `f64` either way.
@@ -127,7 +128,7 @@ impl PackedCovariance {
             count: 0,
             x: vec![ZERO; panels],
             y: vec![ZERO; panels],
-            arch: Arch::new(),
+            arch: simd::arch(),
         }
     }
 
@@ -189,7 +190,8 @@ impl PackedCovariance {
             Triangle::Single(packed) => self.arch.dispatch(TriangleProduct { n, packed, x, y }),
         }
         self.arch.dispatch(PendingProduct {
-            pending: &self.pending,
+            left: &self.pending,
+            right: &self.pending,
             count: self.count,
             shift: self.shift,
             x: &self.x,
@@ -265,12 +267,13 @@ impl PackedCovariance {
             return;
         }
         let (n, count, shift, factor) = (self.n, self.count, self.shift, self.factor);
-        let pending = &self.pending;
+        let (left, right) = (&self.pending, &self.pending);
         match &mut self.triangle {
             Triangle::Double(packed) => self.arch.dispatch(RankUpdate {
                 n,
                 packed,
-                pending,
+                left,
+                right,
                 count,
                 shift,
                 factor,
@@ -278,7 +281,8 @@ impl PackedCovariance {
             Triangle::Single(packed) => self.arch.dispatch(RankUpdate {
                 n,
                 packed,
-                pending,
+                left,
+                right,
                 count,
                 shift,
                 factor,
@@ -557,6 +561,29 @@ mod tests {
         };
         let difference = relative_difference(&run(Precision::Single), &run(Precision::Double));
         assert!(difference > 0.0 && difference < 1e-6, "{difference:e}");
+    }
+
+    /// Products, delayed updates and flushes, whole blocks and remainders: sums are taken in eight
+    /// lanes and in one order, however many of them a register holds.
+    #[test]
+    fn all_instruction_sets_give_the_same_bits() {
+        for precision in [Precision::Double, Precision::Single] {
+            for n in [1, 5, 8, 30, 77] {
+                simd::forced::assert_equal_bits(|| {
+                    let mut random = Uniform(n as u64);
+                    let packed = start(n, &mut random);
+                    let mut p = PackedCovariance::from_packed(n, packed, precision);
+                    let mut all = vec![];
+                    for _ in 0..3 * DELAY / 2 {
+                        let (gain, weight) = update(&mut p, &random.vector(n), 0.3);
+                        p.inflate(1e-3);
+                        all.extend(gain);
+                        all.push(weight);
+                    }
+                    [all, p.to_packed()].concat()
+                });
+            }
+        }
     }
 
     #[test]

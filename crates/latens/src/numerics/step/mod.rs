@@ -1,10 +1,7 @@
 //! One-step maps x_i = f_o(x_{i−1}, u_{i−1}, θ) with their exact derivatives.
 //!
-//! - Euler: x + Δ f(x)
-//! - semi-implicit (symplectic) Euler: one state after another from the last to the first, each
-//!   with the states already advanced; with positions declared before velocities it is the
-//!   usual v ← v + Δ a(q, v), q ← q + Δ v
-//! - RK4: the classical Runge–Kutta scheme
+//! An integration method is a file here, an [`Integrator`], and a line of [`integrators!`]; its name in
+//! a model file is a line of the language's `Method`.
 //!
 //! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
 //! each of these may be cut into the model's sub-steps. Over the gap the input is held, or, with a
@@ -16,16 +13,99 @@ use crate::model::small::set_identity;
 use crate::model::{Hold, Method, Model, Point, System, Workspace};
 use crate::record::Record;
 
+/// The integration methods: module, type, and the language's name of each.
+macro_rules! integrators {
+    ($($module:ident::$integrator:ident,)*) => {
+        $(mod $module;)*
+
+        fn integrator(method: Method) -> &'static dyn Integrator {
+            match method {
+                $(Method::$integrator => &$module::$integrator,)*
+            }
+        }
+    };
+}
+
+integrators! {
+    euler::Euler,
+    semi_implicit_euler::SemiImplicitEuler,
+    rk4::Rk4,
+}
+
+/// An integration method: one sub-step, and its derivatives.
+trait Integrator: Sync {
+    /// Whether one step of it moves what θ enters and nothing else.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// Moves `next` by a sub-step.
+    fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]);
+
+    /// The map of one sub-step, by itself; for methods that [`Integrator::linearise`] by the chain rule.
+    fn map(&self, at: &SubStep, scratch: &mut Scratch, with_theta: bool, out: &mut Linearised);
+
+    /// Moves `out`, the map so far, by a sub-step: F ← F_sub F, F_θ ← F_sub F_θ + F_sub,θ.
+    fn linearise(
+        &self,
+        at: &SubStep,
+        scratch: &mut Scratch,
+        with_theta: bool,
+        out: &mut Linearised,
+    ) {
+        let mut sub = std::mem::take(&mut scratch.sub);
+        let from = SubStep {
+            at: Point {
+                state: &out.next,
+                ..at.at
+            },
+            ..*at
+        };
+        self.map(&from, scratch, with_theta, &mut sub);
+        at.stepper.compose(scratch, &sub, with_theta, out);
+        scratch.sub = sub;
+    }
+}
+
+/// Where a sub-step begins, and how long it is.
+#[derive(Clone, Copy)]
+struct SubStep<'a> {
+    stepper: &'a Stepper<'a>,
+    /// The sample that the gap begins at, with the state from which the sub-step goes.
+    at: Point<'a>,
+    /// When the sub-step begins.
+    time: f64,
+    /// Its length.
+    dt: f64,
+    /// Time from this sample to the next.
+    gap: f64,
+}
+
+impl<'a> SubStep<'a> {
+    /// A state at a time of the sub-step as a point, with the input of that time.
+    fn point<'b>(&self, time: f64, state: &'b [f64], room: &'b mut [f64]) -> Point<'b>
+    where
+        'a: 'b,
+    {
+        Point {
+            time,
+            state,
+            input: self.stepper.input_at(&self.at, time, self.gap, room),
+            theta: self.at.theta,
+        }
+    }
+}
+
 /// A discrete map for one system and one sample time.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Stepper<'s> {
     system: &'s System,
-    method: Method,
+    integrator: &'static dyn Integrator,
     substeps: usize,
     hold: Hold,
     dt: f64,
     rows: Vec<usize>,
-    /// Whether no gap takes more than one Euler step.
+    /// Whether no gap takes more than one step of a method that is local.
     single: bool,
 }
 
@@ -46,7 +126,7 @@ pub struct Span {
 pub(crate) const WHOLE: f64 = 3.0 * Record::STEP_TOLERANCE;
 
 /// The map at one point: x_i, F_x (d_x × d_x) and F_θ (rows × d_θ).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Linearised {
     pub next: Vec<f64>,
     pub f_x: Vec<f64>,
@@ -58,8 +138,6 @@ pub struct Linearised {
 pub struct Scratch {
     pub(crate) system: Workspace,
     input: Vec<f64>,
-    /// Time between the samples.
-    gap: f64,
     stage: Vec<f64>,
     slope: Vec<f64>,
     sum: Vec<f64>,
@@ -94,7 +172,8 @@ impl<'s> Stepper<'s> {
 
     fn with(model: &Model, system: &'s System, dt: f64, long: bool) -> Self {
         let mut rows = system.unknown_rows().to_vec();
-        let single = model.method == Method::Euler && model.substeps == 1 && !long;
+        let integrator = integrator(model.method);
+        let single = integrator.is_local() && model.substeps == 1 && !long;
         if !single {
             // what θ reaches through ∂f/∂x, however many stages it takes
             loop {
@@ -112,7 +191,7 @@ impl<'s> Stepper<'s> {
         }
         Self {
             system,
-            method: model.method,
+            integrator,
             substeps: model.substeps,
             hold: model.hold,
             dt,
@@ -158,7 +237,6 @@ impl<'s> Stepper<'s> {
         Scratch {
             system: self.system.workspace(),
             input: vec![0.0; self.system.inputs()],
-            gap: self.dt,
             stage: vec![0.0; n],
             slope: vec![0.0; n],
             sum: vec![0.0; n],
@@ -183,7 +261,8 @@ impl<'s> Stepper<'s> {
     fn input_at<'a>(
         &self,
         at: &Point<'a>,
-        (time, gap): (f64, f64),
+        time: f64,
+        gap: f64,
         room: &'a mut [f64],
     ) -> &'a [f64] {
         let next = at.input.get(room.len()..2 * room.len());
@@ -199,64 +278,23 @@ impl<'s> Stepper<'s> {
 
     /// x_i alone.
     pub fn advance(&self, scratch: &mut Scratch, at: Point, span: Span, next: &mut [f64]) {
-        let gap = span.length * span.steps as f64;
         next.copy_from_slice(at.state);
-        let dt = span.length / self.substeps as f64;
-        for s in 0..span.steps * self.substeps {
-            let time = at.time + s as f64 * dt;
-            match self.method {
-                Method::Euler => {
-                    let point = Point {
-                        time,
-                        state: next,
-                        input: self.input_at(&at, (time, gap), &mut scratch.input),
-                        ..at
-                    };
-                    self.system
-                        .derivative(&mut scratch.system, point, &mut scratch.slope);
-                    axpy(dt, &scratch.slope, next);
-                }
-                Method::SemiImplicitEuler => {
-                    for r in (0..next.len()).rev() {
-                        let point = Point {
-                            time,
-                            state: next,
-                            input: self.input_at(&at, (time, gap), &mut scratch.input),
-                            ..at
-                        };
-                        self.system
-                            .derivative(&mut scratch.system, point, &mut scratch.slope);
-                        next[r] += dt * scratch.slope[r];
-                    }
-                }
-                Method::Rk4 => {
-                    scratch.stage.copy_from_slice(next);
-                    scratch.sum.copy_from_slice(next);
-                    for (shift, weight) in RK4 {
-                        if shift > 0.0 {
-                            for (s, (x, k)) in scratch
-                                .stage
-                                .iter_mut()
-                                .zip(next.iter().zip(&scratch.slope))
-                            {
-                                *s = x + shift * dt * k;
-                            }
-                        }
-                        let stage = time + shift * dt;
-                        let point = Point {
-                            time: stage,
-                            state: &scratch.stage,
-                            input: self.input_at(&at, (stage, gap), &mut scratch.input),
-                            ..at
-                        };
-                        self.system
-                            .derivative(&mut scratch.system, point, &mut scratch.slope);
-                        axpy(weight * dt, &scratch.slope, &mut scratch.sum);
-                    }
-                    next.copy_from_slice(&scratch.sum);
-                }
-            }
+        for step in self.sub_steps(at, span) {
+            self.integrator.advance(&step, scratch, next);
         }
+    }
+
+    /// The sub-steps over a gap.
+    fn sub_steps<'a>(&'a self, at: Point<'a>, span: Span) -> impl Iterator<Item = SubStep<'a>> {
+        let dt = span.length / self.substeps as f64;
+        let gap = span.length * span.steps as f64;
+        (0..span.steps * self.substeps).map(move |s| SubStep {
+            stepper: self,
+            at,
+            time: at.time + s as f64 * dt,
+            dt,
+            gap,
+        })
     }
 
     /// x_i and F_x; F_θ too where `with_theta`.
@@ -271,78 +309,37 @@ impl<'s> Stepper<'s> {
         with_theta: bool,
         out: &mut Linearised,
     ) {
-        let dt = span.length / self.substeps as f64;
         let count = span.steps * self.substeps;
-        scratch.gap = span.length * span.steps as f64;
+        let mut steps = self.sub_steps(at, span);
         if self.single {
             assert_eq!(count, 1, "this stepper is for records without gaps");
-            return self.euler(scratch, at, dt, with_theta, out);
         }
-        if self.method == Method::Euler && count == 1 {
-            return self.euler_on_rows(scratch, at, at.time, dt, with_theta, out);
+        if self.integrator.is_local() && count == 1 {
+            let step = steps.next().expect("there is one step");
+            return self.integrator.map(&step, scratch, with_theta, out);
         }
-        let n = at.state.len();
         out.next.copy_from_slice(at.state);
-        set_identity(&mut out.f_x, n);
+        set_identity(&mut out.f_x, at.state.len());
         if with_theta {
             out.f_theta.fill(0.0);
         }
-        for s in 0..count {
-            let time = at.time + s as f64 * dt;
-            match self.method {
-                Method::SemiImplicitEuler => {
-                    self.semi_implicit(scratch, at, time, dt, with_theta, out);
-                }
-                Method::Euler | Method::Rk4 => {
-                    // the sub-step's own map, then the chain rule F ← F_sub F, F_θ ← F_sub F_θ + F_sub,θ
-                    let mut sub = std::mem::replace(&mut scratch.sub, empty());
-                    let from = Point {
-                        state: &out.next,
-                        ..at
-                    };
-                    if self.method == Method::Rk4 {
-                        self.rk4(scratch, from, time, dt, with_theta, &mut sub);
-                    } else {
-                        self.euler_on_rows(scratch, from, time, dt, with_theta, &mut sub);
-                    }
-                    self.compose(scratch, &sub, with_theta, out);
-                    scratch.sub = sub;
-                }
-            }
-        }
-    }
-
-    fn euler(
-        &self,
-        scratch: &mut Scratch,
-        at: Point,
-        dt: f64,
-        with_theta: bool,
-        out: &mut Linearised,
-    ) {
-        let (system, n) = (self.system, at.state.len());
-        let ws = &mut scratch.system;
-        if with_theta {
-            system.linearise_all(ws, at, &mut out.next, &mut out.f_x, &mut out.f_theta);
-            out.f_theta.iter_mut().for_each(|v| *v *= dt);
-        } else {
-            system.linearise(ws, at, &mut out.next, &mut out.f_x);
-        }
-        for i in 0..n {
-            out.next[i] = at.state[i] + dt * out.next[i];
-        }
-        out.f_x.iter_mut().for_each(|v| *v *= dt);
-        for i in 0..n {
-            out.f_x[i * n + i] += 1.0;
+        for step in steps {
+            self.integrator.linearise(&step, scratch, with_theta, out);
         }
     }
 
     /// f, ∂f/∂x and ∂f/∂θ at a time of the sample, the latter spread over [`Stepper::rows`] in `k_theta`.
-    fn slopes(&self, scratch: &mut Scratch, at: Point, time: f64, with_theta: bool) {
+    fn slopes(
+        &self,
+        scratch: &mut Scratch,
+        step: &SubStep,
+        time: f64,
+        state: &[f64],
+        with_theta: bool,
+    ) {
         let p = self.system.parameters();
         let ws = &mut scratch.system;
-        let input = self.input_at(&at, (time, scratch.gap), &mut scratch.input);
-        let at = Point { time, input, ..at };
+        let at = step.point(time, state, &mut scratch.input);
         if !with_theta || p == 0 {
             return self
                 .system
@@ -364,147 +361,6 @@ impl<'s> Stepper<'s> {
             let row = self.rows.iter().position(|r| r == state);
             let row = row.expect("unknown rows are among the rows that θ reaches");
             scratch.product_theta[row * p..(row + 1) * p].copy_from_slice(source);
-        }
-    }
-
-    fn euler_on_rows(
-        &self,
-        scratch: &mut Scratch,
-        at: Point,
-        time: f64,
-        dt: f64,
-        with_theta: bool,
-        sub: &mut Linearised,
-    ) {
-        let n = at.state.len();
-        self.slopes(scratch, at, time, with_theta);
-        sub.next.copy_from_slice(at.state);
-        axpy(dt, &scratch.slope, &mut sub.next);
-        set_identity(&mut sub.f_x, n);
-        axpy(dt, &scratch.jacobian, &mut sub.f_x);
-        if with_theta {
-            for (s, g) in sub.f_theta.iter_mut().zip(&scratch.product_theta) {
-                *s = dt * g;
-            }
-        }
-    }
-
-    /// k_j = f(x + a_j Δ k_{j−1}): dk_j = f_x (I + a_j Δ dk_{j−1}), dk_j/dθ = f_θ + f_x a_j Δ dk_{j−1}/dθ.
-    fn rk4(
-        &self,
-        scratch: &mut Scratch,
-        at: Point,
-        time: f64,
-        dt: f64,
-        with_theta: bool,
-        sub: &mut Linearised,
-    ) {
-        let n = at.state.len();
-        sub.next.copy_from_slice(at.state);
-        set_identity(&mut sub.f_x, n);
-        sub.f_theta.fill(0.0);
-        scratch.stage.copy_from_slice(at.state);
-        for (shift, weight) in RK4 {
-            if shift > 0.0 {
-                for (s, (x, k)) in scratch
-                    .stage
-                    .iter_mut()
-                    .zip(at.state.iter().zip(&scratch.slope))
-                {
-                    *s = x + shift * dt * k;
-                }
-            }
-            let stage = std::mem::take(&mut scratch.stage);
-            let point = Point {
-                state: &stage,
-                ..at
-            };
-            self.slopes(scratch, point, time + shift * dt, with_theta);
-            scratch.stage = stage;
-            // product ← f_x dx with dx = I + a Δ dk
-            if shift > 0.0 {
-                scratch.k_x.iter_mut().for_each(|v| *v *= shift * dt);
-                if with_theta {
-                    scratch.k_theta.iter_mut().for_each(|v| *v *= shift * dt);
-                }
-                for i in 0..n {
-                    scratch.k_x[i * n + i] += 1.0;
-                }
-                crate::model::small::multiply(
-                    &scratch.jacobian,
-                    &scratch.k_x,
-                    &mut scratch.product_x,
-                    n,
-                    n,
-                );
-                if with_theta {
-                    self.chain(
-                        &scratch.jacobian,
-                        &scratch.k_theta,
-                        &mut scratch.product_theta,
-                    );
-                }
-                std::mem::swap(&mut scratch.k_x, &mut scratch.product_x);
-            } else {
-                scratch.k_x.copy_from_slice(&scratch.jacobian);
-            }
-            std::mem::swap(&mut scratch.k_theta, &mut scratch.product_theta);
-            axpy(weight * dt, &scratch.slope, &mut sub.next);
-            axpy(weight * dt, &scratch.k_x, &mut sub.f_x);
-            if with_theta {
-                axpy(weight * dt, &scratch.k_theta, &mut sub.f_theta);
-            }
-        }
-    }
-
-    fn semi_implicit(
-        &self,
-        scratch: &mut Scratch,
-        at: Point,
-        time: f64,
-        dt: f64,
-        with_theta: bool,
-        out: &mut Linearised,
-    ) {
-        let (n, p) = (out.next.len(), self.system.parameters());
-        for r in (0..n).rev() {
-            let point = Point {
-                state: &out.next,
-                ..at
-            };
-            self.slopes(scratch, point, time, with_theta);
-            out.next[r] += dt * scratch.slope[r];
-            // row r of F ← row r + Δ Σ_j f_x[r, j] row j, from the derivative of the mixed state
-            scratch.product_x[..n].copy_from_slice(&out.f_x[r * n..(r + 1) * n]);
-            for j in 0..n {
-                let factor = dt * scratch.jacobian[r * n + j];
-                if factor != 0.0 {
-                    axpy(
-                        factor,
-                        &out.f_x[j * n..(j + 1) * n],
-                        &mut scratch.product_x[..n],
-                    );
-                }
-            }
-            out.f_x[r * n..(r + 1) * n].copy_from_slice(&scratch.product_x[..n]);
-            let Some(row) = self
-                .rows
-                .iter()
-                .position(|&s| s == r)
-                .filter(|_| with_theta)
-            else {
-                continue;
-            };
-            let own = &mut scratch.k_theta[..p];
-            own.copy_from_slice(&out.f_theta[row * p..(row + 1) * p]);
-            axpy(dt, &scratch.product_theta[row * p..(row + 1) * p], own);
-            for (s, &column) in self.rows.iter().enumerate() {
-                let factor = dt * scratch.jacobian[r * n + column];
-                if factor != 0.0 {
-                    axpy(factor, &out.f_theta[s * p..(s + 1) * p], own);
-                }
-            }
-            out.f_theta[row * p..(row + 1) * p].copy_from_slice(own);
         }
     }
 
@@ -551,22 +407,6 @@ fn span(gap: f64, dt: f64) -> Span {
         steps: steps as usize,
         length: if whole { dt } else { gap / steps },
         samples: if whole { steps } else { samples },
-    }
-}
-
-/// (shift of the stage, weight in the sum).
-const RK4: [(f64, f64); 4] = [
-    (0.0, 1.0 / 6.0),
-    (0.5, 1.0 / 3.0),
-    (0.5, 1.0 / 3.0),
-    (1.0, 1.0 / 6.0),
-];
-
-fn empty() -> Linearised {
-    Linearised {
-        next: vec![],
-        f_x: vec![],
-        f_theta: vec![],
     }
 }
 

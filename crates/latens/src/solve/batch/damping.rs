@@ -1,4 +1,4 @@
-//! Levenberg–Marquardt damping: how far a Newton step of θ may be believed.
+//! Levenberg–Marquardt damping: how far a Newton step of θ may go.
 //!
 //! The damped system is A + P⁻¹ + λ(ā I + P⁻¹), with ā the mean of A's diagonal: a trust region
 //! in the units of the weights, which are of order one. (Damping by A's own diagonal holds back

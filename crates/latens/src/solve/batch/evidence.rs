@@ -17,13 +17,15 @@
 //! weights at which the evidence is stationary is Σ θ²/γ over its weights (MacKay, *Bayesian
 //! interpolation*, 1992).
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
+use crate::model::simd;
+use crate::numerics::linalg::eigen::Eigen;
+use crate::numerics::linalg::matrix::Matrix;
+use crate::numerics::linalg::product;
 use crate::model::Model;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::linalg::Precision;
@@ -59,7 +61,7 @@ pub(super) struct Posterior {
     /// λ.
     values: Vec<f64>,
     /// V.
-    vectors: Mat<f64>,
+    vectors: Matrix,
     /// The diagonal of P_θ0^½.
     root: Vec<f64>,
 }
@@ -68,7 +70,7 @@ impl Posterior {
     /// From the normal equations of θ and the variances of its prior.
     pub fn new(equations: &NormalEquations, prior: &[f64]) -> Self {
         let root: Vec<f64> = prior.iter().map(|p| p.sqrt()).collect();
-        let (values, vectors) = equations.spectrum(&root);
+        let Eigen { values, vectors } = equations.spectrum(&root);
         Self {
             values,
             vectors,
@@ -125,13 +127,12 @@ impl Posterior {
     /// The covariance of θ.
     pub fn covariance(&self, precision: Precision) -> PackedCovariance {
         let n = self.root.len();
-        let half = Mat::from_fn(n, n, |i, k| {
+        let half = Matrix::from_fn(n, n, |i, k| {
             self.root[i] * self.vectors[(i, k)] / (1.0 + self.values[k]).sqrt()
         });
-        let mut full = Mat::zeros(n, n);
-        let other = half.transpose();
-        // on one thread: the sum must not depend on their number
-        matmul(&mut full, Accum::Add, &half, other, 1.0, Par::Seq);
+        let mut full = Matrix::zeros(n, n);
+        let (target, other) = (full.part_mut(0..n, 0..n), half.view().transposed());
+        product::add_lower(simd::arch(), target, 1.0, half.view(), other);
         let lower = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
         let packed = lower.map(|(i, j)| full[(i, j)]).collect();
         PackedCovariance::from_packed(n, packed, precision)

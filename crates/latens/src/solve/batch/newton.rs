@@ -148,7 +148,7 @@ impl<'a> Newton<'a> {
     }
 
     /// Where each record's states start: on what the known physics says alone, or on what the
-    /// filter says with the networks as they are, whichever the objective likes better.
+    /// filter says with the networks as they are, whichever has the lower objective.
     pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Vec<f64>> {
         let one = |i: usize| {
             let smoother = self.smoother(theta, i);
@@ -244,7 +244,7 @@ impl<'a> Newton<'a> {
                 false => "the objective".into(),
             },
             value: f64::NAN,
-            advice: "try another --seed, or fewer arguments of the networks".into(),
+            advice: "try another ⟦seed⟧, or fewer arguments of the networks".into(),
         };
         for (record, states) in self.problem.records.iter().zip(&iterate.states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);
@@ -370,7 +370,7 @@ impl<'a> Newton<'a> {
         (pass.half_square(&means), next.improve(from, PROJECTION))
     }
 
-    /// The simulation from where a trajectory starts, where the objective likes it better.
+    /// The simulation from where a trajectory starts, where the objective is lower there.
     ///
     /// With physics that is all but exact the valley of the objective is as narrow as its
     /// curvature is strong: steps of the smoother stick there, while a simulation lies in it.

@@ -5,9 +5,11 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::numerics::linalg::simd::{LANES, Panel, ZERO, lanes, lanes_mut, sum};
+
 /// Rows of a block and columns of a panel. A multiple of every SIMD width, so that the part of a
 /// row block left of its diagonal block never has a remainder.
-pub const PANEL: usize = 8;
+pub const PANEL: usize = LANES;
 
 /// Number of downdates that are collected before the triangle is rewritten. A step pays `2n` for
 /// each column that waits and `1/DELAY` of a rewrite; measured for `n` from 741 to 5000, the sum is
@@ -16,13 +18,6 @@ pub const DELAY: usize = 24;
 
 /// Pending columns that are multiplied side by side.
 const GROUP: usize = 8;
-
-/// Eight consecutive components of a vector, one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub struct Panel(pub [f64; PANEL]);
-
-pub const ZERO: Panel = Panel([0.0; PANEL]);
 
 /// Index of the first entry of row `i`.
 #[inline(always)]
@@ -58,17 +53,6 @@ impl Entry for f32 {
     }
 }
 
-/// A panel as SIMD vectors: one of eight lanes, two of four, …
-#[inline(always)]
-fn lanes<S: Simd>(panel: &[f64; PANEL]) -> &[S::f64s] {
-    S::as_simd_f64s(panel).0
-}
-
-#[inline(always)]
-fn lanes_mut<S: Simd>(panel: &mut [f64; PANEL]) -> &mut [S::f64s] {
-    S::as_mut_simd_f64s(panel).0
-}
-
 /// `y += P₀ x`.
 pub struct TriangleProduct<'a, T> {
     pub n: usize,
@@ -89,9 +73,16 @@ impl<T: Entry> WithSimd for TriangleProduct<'_, T> {
             let (y_left, y_block) = y.split_at_mut(block);
             let (x_block, y_block) = (&x[block].0, &mut y_block[0].0);
             let row = |r| &packed[row_start(first + r)..];
-            if rows == PANEL {
+            if rows == PANEL && S::F64_LANES == LANES {
                 let rows = [0, 1, 2, 3, 4, 5, 6, 7].map(row);
                 rectangle(simd, rows, (&x[..block], x_block), (y_left, y_block));
+            } else if rows == PANEL {
+                for half in [0, 4] {
+                    let rows = [half, half + 1, half + 2, half + 3].map(row);
+                    let (x_half, y_half) = (x_block[half..].first_chunk(), &mut y_block[half..]);
+                    let x_half = x_half.expect("half a panel");
+                    rectangle(simd, rows, (&x[..block], x_half), (y_left, y_half));
+                }
             } else {
                 for r in 0..rows {
                     let (x_row, y_row) = (&[x_block[r]], &mut y_block[r..]);
@@ -105,7 +96,8 @@ impl<T: Entry> WithSimd for TriangleProduct<'_, T> {
 
 /// Contribution of the part `A` of `R` rows left of their diagonal block: `y_rows += A x` and
 /// `y += Aᵀ x_rows`. The rows share each load of `x` and `y`, and eight streams at once keep the
-/// memory busier than four (at n = 5000 by a fifth), though AVX2 is short of registers for them.
+/// memory busier than four (at n = 5000 by a fifth); but eight virtual lanes of eight rows are all
+/// the registers of AVX2, which takes four rows after the others. The order of sums is the same.
 #[inline(always)]
 fn rectangle<S: Simd, T: Entry, const R: usize>(
     simd: S,
@@ -117,7 +109,7 @@ fn rectangle<S: Simd, T: Entry, const R: usize>(
     let y = &mut y[..panels];
     let mut entries: [&[[T; PANEL]]; R] = [&[]; R];
     let mut splats = [simd.splat_f64s(0.0); R];
-    let mut sums = splats;
+    let mut sums = [[simd.splat_f64s(0.0); LANES]; R];
     for r in 0..R {
         entries[r] = &rows[r].as_chunks().0[..panels];
         splats[r] = simd.splat_f64s(x_rows[r]);
@@ -128,14 +120,14 @@ fn rectangle<S: Simd, T: Entry, const R: usize>(
             let mut y_p = *y;
             for r in 0..R {
                 let a = lanes::<S>(&widen(&entries[r][p]))[v];
-                sums[r] = simd.mul_add_e_f64s(a, x_p, sums[r]);
-                y_p = simd.mul_add_e_f64s(a, splats[r], y_p);
+                sums[r][v] = simd.mul_add_f64s(a, x_p, sums[r][v]);
+                y_p = simd.mul_add_f64s(a, splats[r], y_p);
             }
             *y = y_p;
         }
     }
     for r in 0..R {
-        y_rows[r] += simd.reduce_sum_f64s(sums[r]);
+        y_rows[r] += sum(simd, sums[r]);
     }
 }
 
@@ -176,20 +168,20 @@ fn diagonal_block<S: Simd, T: Entry>(
         let row = packed[row_start(first + r) + first..].first_chunk();
         block[r] = widen(row.expect("row 7 of a block ends with it"));
     }
-    let mut sums = [simd.splat_f64s(0.0); PANEL];
+    let mut sums = [[simd.splat_f64s(0.0); LANES]; PANEL];
     for (v, y) in lanes_mut::<S>(y).iter_mut().enumerate() {
         let x_v = lanes::<S>(x)[v];
         let mut y_v = *y;
         for r in 0..PANEL {
             let a = lanes::<S>(&block[r])[v];
             let a = simd.mul_f64s(a, lanes::<S>(&HALF_DIAGONAL[r])[v]);
-            sums[r] = simd.mul_add_e_f64s(a, x_v, sums[r]);
-            y_v = simd.mul_add_e_f64s(a, simd.splat_f64s(x[r]), y_v);
+            sums[r][v] = simd.mul_f64s(a, x_v);
+            y_v = simd.mul_add_f64s(a, simd.splat_f64s(x[r]), y_v);
         }
         *y = y_v;
     }
     for r in 0..PANEL {
-        y[r] += simd.reduce_sum_f64s(sums[r]);
+        y[r] += sum(simd, sums[r]);
     }
 }
 
@@ -210,9 +202,10 @@ const HALF_DIAGONAL: [[f64; PANEL]; PANEL] = {
     mask
 };
 
-/// `y += c x − G (Gᵀ x)`.
+/// `y += c x − L (Rᵀ x)`; of a covariance, `L` and `R` are both `G`.
 pub struct PendingProduct<'a> {
-    pub pending: &'a [[Panel; DELAY]],
+    pub left: &'a [[Panel; DELAY]],
+    pub right: &'a [[Panel; DELAY]],
     pub count: usize,
     pub shift: f64,
     pub x: &'a [Panel],
@@ -229,27 +222,27 @@ impl WithSimd for PendingProduct<'_> {
         let groups = self.count.div_ceil(GROUP);
         let mut minus = [[simd.splat_f64s(0.0); GROUP]; DELAY / GROUP];
         for (group, minus) in minus.iter_mut().enumerate().take(groups) {
-            let mut sums = [simd.splat_f64s(0.0); GROUP];
-            for (columns, x) in self.pending.iter().zip(self.x) {
-                let columns = &columns.as_chunks::<GROUP>().0[group];
-                for (v, &x) in lanes::<S>(&x.0).iter().enumerate() {
-                    for (sum, column) in sums.iter_mut().zip(columns) {
-                        *sum = simd.mul_add_e_f64s(lanes::<S>(&column.0)[v], x, *sum);
-                    }
+            let mut sums = [0.0; GROUP];
+            if S::F64_LANES == LANES {
+                inner_products::<S, GROUP>(simd, self.right, self.x, group * GROUP, &mut sums);
+            } else {
+                for (half, sums) in sums.chunks_exact_mut(GROUP / 2).enumerate() {
+                    let first = group * GROUP + half * GROUP / 2;
+                    inner_products::<S, { GROUP / 2 }>(simd, self.right, self.x, first, sums);
                 }
             }
             for k in 0..GROUP.min(self.count - group * GROUP) {
-                minus[k] = simd.splat_f64s(-simd.reduce_sum_f64s(sums[k]));
+                minus[k] = simd.splat_f64s(-sums[k]);
             }
         }
         let shift = simd.splat_f64s(self.shift);
-        for ((columns, x), y) in self.pending.iter().zip(self.x).zip(self.y) {
+        for ((columns, x), y) in self.left.iter().zip(self.x).zip(self.y) {
             for (v, y) in lanes_mut::<S>(&mut y.0).iter_mut().enumerate() {
-                let mut sum = simd.mul_add_e_f64s(shift, lanes::<S>(&x.0)[v], *y);
+                let mut sum = simd.mul_add_f64s(shift, lanes::<S>(&x.0)[v], *y);
                 let columns = columns.as_chunks::<GROUP>().0;
                 for (columns, minus) in columns.iter().zip(&minus[..groups]) {
                     for (column, &minus) in columns.iter().zip(minus) {
-                        sum = simd.mul_add_e_f64s(minus, lanes::<S>(&column.0)[v], sum);
+                        sum = simd.mul_add_f64s(minus, lanes::<S>(&column.0)[v], sum);
                     }
                 }
                 *y = sum;
@@ -258,11 +251,35 @@ impl WithSimd for PendingProduct<'_> {
     }
 }
 
-/// `P₀ ← α (P₀ + c I − G Gᵀ)`, tile by tile.
+/// Inner products of `x` with `C` columns side by side.
+#[inline(always)]
+fn inner_products<S: Simd, const C: usize>(
+    simd: S,
+    columns: &[[Panel; DELAY]],
+    x: &[Panel],
+    first: usize,
+    products: &mut [f64],
+) {
+    let mut sums = [[simd.splat_f64s(0.0); LANES]; C];
+    for (columns, x) in columns.iter().zip(x) {
+        let columns = &columns[first..first + C];
+        for (v, &x) in lanes::<S>(&x.0).iter().enumerate() {
+            for k in 0..C {
+                sums[k][v] = simd.mul_add_f64s(lanes::<S>(&columns[k].0)[v], x, sums[k][v]);
+            }
+        }
+    }
+    for (product, sums) in products.iter_mut().zip(sums) {
+        *product = sum(simd, sums);
+    }
+}
+
+/// `P₀ ← α (P₀ + c I − L Rᵀ)`, tile by tile, where `L Rᵀ` is symmetric.
 pub struct RankUpdate<'a, T> {
     pub n: usize,
     pub packed: &'a mut [T],
-    pub pending: &'a [[Panel; DELAY]],
+    pub left: &'a [[Panel; DELAY]],
+    pub right: &'a [[Panel; DELAY]],
     pub count: usize,
     pub shift: f64,
     pub factor: f64,
@@ -273,10 +290,10 @@ impl<T: Entry> WithSimd for RankUpdate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        for (block, g_rows) in self.pending.iter().enumerate() {
+        for (block, g_rows) in self.left.iter().enumerate() {
             let first = block * PANEL;
             let rows = PANEL.min(self.n - first);
-            for (p, g_columns) in self.pending[..=block].iter().enumerate() {
+            for (p, g_columns) in self.right[..=block].iter().enumerate() {
                 let (a, b) = (&g_rows[..self.count], &g_columns[..self.count]);
                 let mut tile = outer_products(simd, a, b);
                 for r in 0..rows {
@@ -310,7 +327,7 @@ fn outer_products<S: Simd>(simd: S, a: &[Panel], b: &[Panel]) -> [Panel; PANEL] 
         for (a, b) in a.iter().zip(b) {
             let b = lanes::<S>(&b.0)[v];
             for (sum, &a) in sums.iter_mut().zip(&a.0) {
-                *sum = simd.mul_add_e_f64s(simd.splat_f64s(a), b, *sum);
+                *sum = simd.mul_add_f64s(simd.splat_f64s(a), b, *sum);
             }
         }
         for (row, sum) in tile.iter_mut().zip(sums) {

@@ -1,0 +1,248 @@
+//! The reduction of a symmetric matrix to a tridiagonal one, by reflections.
+//!
+//! From the last row up, a reflection I − τ v vᵀ makes all of a row zero left of the entry beside
+//! the diagonal, and the rows above it become
+//!
+//! ```text
+//! A ← A − v wᵀ − w vᵀ,     w = p − ½ τ (pᵀv) v,     p = τ A v .
+//! ```
+//!
+//! The rows that are left are always the first ones, in half a matrix row by row: the storage of
+//! [`PackedCovariance`](crate::numerics::linalg::PackedCovariance), whose delayed updates serve here as well.
+//! A row that is done makes room for its v.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::Tridiagonal;
+use crate::numerics::linalg::matrix::{Matrix, Target};
+use crate::numerics::linalg::packed::kernels::{
+    DELAY, PendingProduct, RankUpdate, TriangleProduct, row_start,
+};
+use crate::numerics::linalg::product;
+use crate::numerics::linalg::simd::{LANES, Panel, ZERO, axpy, dot, lanes, lanes_mut};
+
+/// Reflections that are multiplied out together.
+const BLOCK: usize = 48;
+/// A row shorter than this, where the matrix is of order one, is as good as zero.
+const NOTHING: f64 = 1e-140;
+
+/// A = H T Hᵀ.
+pub struct Reduced {
+    pub tridiagonal: Tridiagonal,
+    /// v of row m in the first m places of row m.
+    reflections: Vec<f64>,
+    /// τ of row m; zero where there is nothing to reflect.
+    factors: Vec<f64>,
+}
+
+/// Reduces an n×n matrix of order one, given by its lower triangle, row by row.
+pub fn reduce(arch: Arch, n: usize, packed: Vec<f64>) -> Reduced {
+    let panels = n.div_ceil(LANES);
+    let mut work = Work {
+        packed,
+        left: vec![[ZERO; DELAY]; panels],
+        right: vec![[ZERO; DELAY]; panels],
+        count: 0,
+        v: vec![ZERO; panels],
+        w: vec![ZERO; panels],
+    };
+    let mut tridiagonal = Tridiagonal {
+        diagonal: vec![0.0; n],
+        beside: vec![0.0; n.saturating_sub(1)],
+    };
+    let mut factors = vec![0.0; n];
+    for m in (0..n).rev() {
+        arch.dispatch(Row { work: &mut work, m });
+        let row = &mut work.packed[row_start(m)..][..=m];
+        tridiagonal.diagonal[m] = row[m];
+        if m == 0 {
+            break;
+        }
+        let (beside, factor) = reflection(&mut row[..m]);
+        (tridiagonal.beside[m - 1], factors[m]) = (beside, factor);
+        if factor != 0.0 {
+            work.reflect(arch, m, factor);
+        }
+    }
+    Reduced {
+        tridiagonal,
+        reflections: work.packed,
+        factors,
+    }
+}
+
+/// v in place of a row x that it turns to (0, …, 0, β), with β and τ.
+fn reflection(x: &mut [f64]) -> (f64, f64) {
+    let last = x.len() - 1;
+    let rest = x[..last].iter().map(|x| x * x).sum::<f64>().sqrt();
+    let before = x[last];
+    if rest < NOTHING {
+        return (before, 0.0);
+    }
+    let beta = -before.hypot(rest).copysign(before);
+    let divisor = before - beta;
+    x[..last].iter_mut().for_each(|x| *x /= divisor);
+    x[last] = 1.0;
+    (beta, (beta - before) / beta)
+}
+
+/// The matrix on its way: A₀ − L Rᵀ, with v and w in the columns of L and of R in turn.
+struct Work {
+    packed: Vec<f64>,
+    left: Vec<[Panel; DELAY]>,
+    right: Vec<[Panel; DELAY]>,
+    count: usize,
+    v: Vec<Panel>,
+    w: Vec<Panel>,
+}
+
+impl Work {
+    /// Reflects the first m rows and columns by the v that stands in row m.
+    fn reflect(&mut self, arch: Arch, m: usize, factor: f64) {
+        let panels = m.div_ceil(LANES);
+        let row = &self.packed[row_start(m)..][..m];
+        let (v, w) = (&mut self.v[..panels], &mut self.w[..panels]);
+        for (v, row) in v.iter_mut().zip(row.chunks(LANES)) {
+            *v = ZERO;
+            v.0[..row.len()].copy_from_slice(row);
+        }
+        w.fill(ZERO);
+        let triangle = &self.packed[..row_start(m)];
+        arch.dispatch(TriangleProduct {
+            n: m,
+            packed: triangle,
+            x: v,
+            y: w,
+        });
+        arch.dispatch(PendingProduct {
+            left: &self.left[..panels],
+            right: &self.right[..panels],
+            count: self.count,
+            shift: 0.0,
+            x: v,
+            y: w,
+        });
+        arch.dispatch(Second { v, w, factor, m });
+        let columns = self.left.iter_mut().zip(&mut self.right);
+        for ((left, right), (v, w)) in columns.zip(v.iter().zip(w.iter())) {
+            (left[self.count], left[self.count + 1]) = (*v, *w);
+            (right[self.count], right[self.count + 1]) = (*w, *v);
+        }
+        self.count += 2;
+        if self.count == DELAY {
+            arch.dispatch(RankUpdate {
+                n: m,
+                packed: &mut self.packed[..row_start(m)],
+                left: &self.left[..panels],
+                right: &self.right[..panels],
+                count: self.count,
+                shift: 0.0,
+                factor: 1.0,
+            });
+            self.count = 0;
+        }
+    }
+}
+
+/// w ← τ w − ½ τ² (wᵀv) v, zero beyond m.
+struct Second<'a> {
+    v: &'a [Panel],
+    w: &'a mut [Panel],
+    factor: f64,
+    m: usize,
+}
+
+impl WithSimd for Second<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { v, w, factor, m } = self;
+        let mut along = 0.0;
+        for (v, w) in v.iter().zip(w.iter_mut()) {
+            w.0.iter_mut().for_each(|w| *w *= factor);
+            along += dot(simd, &v.0, &w.0);
+        }
+        let minus = -0.5 * factor * along;
+        for (v, w) in v.iter().zip(w.iter_mut()) {
+            axpy(simd, minus, &v.0, &mut w.0);
+        }
+        if let (true, Some(last)) = (!m.is_multiple_of(LANES), w.last_mut()) {
+            last.0[m % LANES..].fill(0.0);
+        }
+    }
+}
+
+/// Brings row m up to date.
+struct Row<'a> {
+    work: &'a mut Work,
+    m: usize,
+}
+
+impl WithSimd for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { work, m } = self;
+        let row = &mut work.packed[row_start(m)..][..=m];
+        let factors = &work.left[m / LANES][..work.count];
+        for (row, columns) in row.chunks_mut(LANES).zip(&work.right) {
+            let mut own = ZERO;
+            own.0[..row.len()].copy_from_slice(row);
+            for (v, sum) in lanes_mut::<S>(&mut own.0).iter_mut().enumerate() {
+                for (factor, column) in factors.iter().zip(columns) {
+                    let factor = simd.splat_f64s(-factor.0[m % LANES]);
+                    *sum = simd.mul_add_f64s(factor, lanes::<S>(&column.0)[v], *sum);
+                }
+            }
+            row.copy_from_slice(&own.0[..row.len()]);
+        }
+    }
+}
+
+impl Reduced {
+    /// Z ← H Z: the reflections from the first rows' to the last, a block of them at a time as
+    /// I − V T Vᵀ (Schreiber and Van Loan 1989).
+    pub fn turn_back(&self, arch: Arch, z: &mut Matrix) {
+        let n = z.columns();
+        for first in (1..n).step_by(BLOCK) {
+            let end = n.min(first + BLOCK);
+            // the reflection of the last row is applied last: it is the leftmost factor
+            let own: Vec<usize> = (first..end)
+                .rev()
+                .filter(|m| self.factors[*m] != 0.0)
+                .collect();
+            let (count, rows) = (own.len(), end - 1);
+            let mut v = Matrix::zeros(rows, count);
+            for (k, &m) in own.iter().enumerate() {
+                let row = &self.reflections[row_start(m)..][..m];
+                v.column_mut(k)[..m].copy_from_slice(row);
+            }
+            let mut inner = Matrix::zeros(count, count);
+            inner.add_product(1.0, v.view().transposed(), v.view());
+            let t = self.triangle(&own, &inner);
+            let mut along = Matrix::zeros(count, n);
+            along.add_product(1.0, v.view().transposed(), z.part(0..rows, 0..n));
+            let mut turned = Matrix::zeros(count, n);
+            turned.add_product(1.0, t.view(), along.view());
+            let target = Target::columns(z.data_mut(), n, (0..rows, 0..n));
+            product::add(arch, target, -1.0, v.view(), turned.view());
+        }
+    }
+
+    /// T, upper triangular, of the reflections of these rows, whose vectors have the inner products.
+    fn triangle(&self, own: &[usize], inner: &Matrix) -> Matrix {
+        let count = own.len();
+        let mut t = Matrix::zeros(count, count);
+        for (k, &m) in own.iter().enumerate() {
+            let factor = self.factors[m];
+            for i in 0..k {
+                let sum: f64 = (i..k).map(|j| t[(i, j)] * inner[(j, k)]).sum();
+                t[(i, k)] = -factor * sum;
+            }
+            t[(k, k)] = factor;
+        }
+        t
+    }
+}
