@@ -191,7 +191,12 @@ impl Source {
     /// As the library's check has it.
     pub fn checked(&self) -> check::Source {
         let (record, names) = (self.source.record.clone(), self.names.clone());
-        check::Source::new(self.source.file.clone(), record, names, self.columns.clone())
+        check::Source::new(
+            self.source.file.clone(),
+            record,
+            names,
+            self.columns.clone(),
+        )
     }
 
     /// The source without another copy; one of an empty record is left.

@@ -95,22 +95,23 @@ impl Stream {
             input: &input,
             output: &output,
         };
-        let take = |_: &latens::Fit, stream: &mut Running<'_>| -> std::result::Result<Step, Error> {
-            let Outcome {
-                consistency,
-                restarted,
-                ..
-            } = stream.step(sample)?;
-            let n = stream.states().len();
-            Ok((
-                stream.progress().time,
-                stream.states().to_vec(),
-                (0..n).map(|i| stream.deviation(i)).collect(),
-                stream.innovations().to_vec(),
-                consistency,
-                restarted,
-            ))
-        };
+        let take =
+            |_: &latens::Fit, stream: &mut Running<'_>| -> std::result::Result<Step, Error> {
+                let Outcome {
+                    consistency,
+                    restarted,
+                    ..
+                } = stream.step(sample)?;
+                let n = stream.states().len();
+                Ok((
+                    stream.progress().time,
+                    stream.states().to_vec(),
+                    (0..n).map(|i| stream.deviation(i)).collect(),
+                    stream.innovations().to_vec(),
+                    consistency,
+                    restarted,
+                ))
+            };
         Ok(self.session.with_dependent_mut(take)?)
     }
 

@@ -309,10 +309,11 @@ fn scale_networks(
             let (mut center, mut scale) = (vec![], vec![]);
             for &(low, high) in &ranges[i] {
                 let (c, s) = ((low + high) / 2.0, (high - low) / 2.0);
-                let (c, s) = match s.is_finite() {
-                    true => (c, scales::usable(c, s)),
-                    false => (0.0, 1.0),
-                };
+                let (c, s) = if s.is_finite() {
+(c, scales::usable(c, s))
+} else {
+(0.0, 1.0)
+};
                 center.push(c);
                 scale.push(s);
             }

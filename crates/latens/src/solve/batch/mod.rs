@@ -236,10 +236,11 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     Ok(Learned {
         covariance: posterior.covariance(precision(settings)),
         // a loose stage's start is not yet that of a simulation
-        free_run: match problem.noisy() && !contradicted {
-            true => problem.measured_error(&iterate.theta, &noise, &smoothed),
-            false => simulated,
-        },
+        free_run: if problem.noisy() && !contradicted {
+problem.measured_error(&iterate.theta, &noise, &smoothed)
+} else {
+simulated
+},
         free_runs: None,
         variance_inflation,
         smoothed,
@@ -287,10 +288,11 @@ fn settle(
             observer,
         };
         at.damping.restart();
-        let limits = match problem.noisy() || variance_inflation > 1.0 {
-            true => &AT_THE_END,
-            false => &NOISE_FREE_END,
-        };
+        let limits = if problem.noisy() || variance_inflation > 1.0 {
+&AT_THE_END
+} else {
+&NOISE_FREE_END
+};
         end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
         if unknown.is_empty() || matches!(end, End::Stopped(_)) {
             break;
@@ -370,10 +372,11 @@ fn tighten(
             damping.restart();
             let fresh = stage > 0 && !rest;
             let limits = Limits {
-                hopeless: match fresh && decades == DECADES[0] {
-                    true => BOLD_STAGE_FACTOR * iterate.cost.total(),
-                    false => f64::INFINITY,
-                },
+                hopeless: if fresh && decades == DECADES[0] {
+BOLD_STAGE_FACTOR * iterate.cost.total()
+} else {
+f64::INFINITY
+},
                 ..if problem.noisy() {
                     NOISY_WAY
                 } else {
@@ -423,10 +426,11 @@ fn tighten(
         }
         let at = Stage {
             stages: stage + usize::from(!stopped),
-            next: match stopped {
-                true => Next::RestOfStage,
-                false => Next::Stage,
-            },
+            next: if stopped {
+Next::RestOfStage
+} else {
+Next::Stage
+},
             tightness,
             merit,
             determined: found.determined,
