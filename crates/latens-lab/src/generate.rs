@@ -1,27 +1,31 @@
-//! Files of the repository that are made from the one table of settings.
+//! What is made from the one table of settings: a file, and a part of a page.
 
 use latens::{model::settings, solve};
 
-/// A file that is not written by hand.
+/// A file, or a part of one, that is not written by hand.
 #[derive(Debug)]
 pub struct Generated {
-    /// Where it stands in the repository.
+    /// Where the file stands in the repository.
     pub path: &'static str,
-    /// Its content.
+    /// Its content, or that of the part.
     pub text: String,
+    /// The lines that the part stands between, where it is not the whole file.
+    pub between: Option<(&'static str, &'static str)>,
 }
 
-const HEADING: &str = "\
-<!-- Made from the table of settings in Rust by `scripts/generate`; do not edit. -->
-# Settings of a fit
+impl Generated {
+    /// The file as it should be, given the file as it is; `None` where the part has no place in it.
+    pub fn file(&self, found: &str) -> Option<String> {
+        let Some((start, end)) = self.between else {
+            return Some(self.text.clone());
+        };
+        let (before, rest) = found.split_once(start)?;
+        let (_, after) = rest.split_once(end)?;
+        Some(format!("{before}{start}\n{}{end}{after}", self.text))
+    }
+}
 
-One name for each, everywhere: a key of `[fit]` in the model file, a keyword of `Model.fit` in Python,
-and with `-` for `_` an option of `latens fit`. The call or the command line overrides the file. The default
-is batch's; where another solver's differs, it stands behind it.
-
-";
-
-/// The keywords of Python, and the page of the settings.
+/// The keywords of Python, and the table in the page of the settings.
 pub fn generated() -> [Generated; 2] {
     crate::register();
     let solvers = solve::solvers();
@@ -30,10 +34,12 @@ pub fn generated() -> [Generated; 2] {
         Generated {
             path: "python/latens/_settings.py",
             text: settings::python(&names),
+            between: None,
         },
         Generated {
             path: "docs/reference/settings.md",
-            text: HEADING.to_string() + &settings::markdown(&solve::defaults()),
+            text: settings::markdown(&solve::defaults()),
+            between: Some(("<!-- table -->", "<!-- /table -->")),
         },
     ]
 }
@@ -45,9 +51,25 @@ mod tests {
     #[test]
     fn generated_files_are_what_the_table_gives() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for Generated { path, text } in generated() {
+        for made in generated() {
+            let path = made.path;
             let found = std::fs::read_to_string(format!("{root}/{path}")).unwrap_or_default();
-            assert!(found == text, "{path} is old: run scripts/generate");
+            assert!(
+                made.file(&found).as_ref() == Some(&found),
+                "{path} is old: run scripts/generate"
+            );
         }
+    }
+
+    #[test]
+    fn a_part_leaves_the_rest_of_a_page_alone() {
+        let part = Generated {
+            path: "page.md",
+            text: "new\n".into(),
+            between: Some(("<a>", "</a>")),
+        };
+        let page = part.file("before\n<a>\nold\n</a>\nafter\n");
+        assert_eq!(page.as_deref(), Some("before\n<a>\nnew\n</a>\nafter\n"));
+        assert_eq!(part.file("nothing"), None);
     }
 }
