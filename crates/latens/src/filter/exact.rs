@@ -40,7 +40,7 @@ pub fn exact_trajectory(
         let (next, cost) = smoother.minimise(states.clone(), ON_THE_WAY);
         let exact = cost.physics < EXACT * cost.data || decade == DECADES;
         let next = if exact {
-smoother.improve((next, cost), AT_THE_END - ON_THE_WAY).0
+smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
 } else {
 next
 };

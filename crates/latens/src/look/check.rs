@@ -197,7 +197,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         let samples: usize = records.iter().map(Record::len).sum();
         let windows = (WINDOWED / window).clamp(WINDOWS.0, WINDOWS.1);
         let own = (windows * record.len()).div_ceil(samples);
-        along(model, walked, (k, record), window, own)
+        along(model, walked, k, record, window, own)
     });
     let found: Vec<Along> = found.collect();
     let moments: Vec<Moment> = found.iter().flat_map(|a| a.moments.clone()).collect();
@@ -227,7 +227,8 @@ struct Along {
 fn along(
     model: &Model,
     walked: &Walked,
-    (k, record): (usize, &Record),
+    k: usize,
+    record: &Record,
     window: usize,
     windows: usize,
 ) -> Along {

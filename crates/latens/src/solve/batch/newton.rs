@@ -368,7 +368,7 @@ impl<'a> Newton<'a> {
         if let Some(exact) = self.simulated(theta, i, &from) {
             from = exact;
         }
-        (pass.half_square(&means), next.improve(from, PROJECTION))
+        (pass.half_square(&means), next.improve(from.0, from.1, PROJECTION))
     }
 
     /// The simulation from where a trajectory starts, where the objective is lower there.
