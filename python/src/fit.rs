@@ -39,11 +39,12 @@ fn write(path: PathBuf, bytes: &[u8]) -> Result<()> {
 
 /// Writes the folder of a fit.
 pub fn save(fit: &latens::Fit, folder: PathBuf, force: bool) -> Result<()> {
-    Ok(if force {
-        fit.replace(folder)?
+    let written = if force {
+        fit.replace(folder)
     } else {
-        fit.save(folder)?
-    })
+        fit.save(folder)
+    };
+    Ok(written?)
 }
 
 /// The files of a fit.
