@@ -39,11 +39,11 @@ fn write(path: PathBuf, bytes: &[u8]) -> Result<()> {
 
 /// Writes the folder of a fit.
 pub fn save(fit: &latens::Fit, folder: PathBuf, force: bool) -> Result<()> {
-    let _: () = if force {
+    if force {
         fit.replace(folder)?;
     } else {
         fit.save(folder)?;
-    };
+    }
     Ok(())
 }
 
