@@ -39,12 +39,12 @@ fn write(path: PathBuf, bytes: &[u8]) -> Result<()> {
 
 /// Writes the folder of a fit.
 pub fn save(fit: &latens::Fit, folder: PathBuf, force: bool) -> Result<()> {
-    let written = if force {
-        fit.replace(folder)
+    let _: () = if force {
+        fit.replace(folder)?;
     } else {
-        fit.save(folder)
+        fit.save(folder)?;
     };
-    Ok(written?)
+    Ok(())
 }
 
 /// The files of a fit.

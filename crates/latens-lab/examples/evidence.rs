@@ -1,6 +1,6 @@
 //! Is it the method or our code? The rivals where they must work, in numbers.
 //!
-//! `cargo run --release -p latens-rivals --example evidence -- [--seeds 3] [--minutes 2] [case …]`
+//! `cargo run --release -p latens-lab --example evidence -- [--seeds 3] [--minutes 2] [case …]`
 //!
 //! - `node`, `node-lstm`, `spinode`: the oscillator with both states measured, the recipe of each.
 //! - `rm`: the oscillator of its authors' code: many short records, the position alone measured, with
@@ -11,22 +11,15 @@
 
 use std::time::{Duration, Instant};
 
-use latens::linalg::small::solve;
+use latens::model::small::solve;
+use latens::numerics::score;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::{Observer, Progress, Solver};
-use latens::{Model, score, systems};
-use latens_rivals::{Outcome, Settings, fit, pr_ssm};
+use latens::solve::{Observer, Progress};
+use latens::{Model, systems};
+use latens_lab::rivals::{Outcome, Rival, Settings, fit, pr_ssm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-
-const RIVALS: [Solver; 5] = [
-    Solver::Node,
-    Solver::NodeLstm,
-    Solver::Spinode,
-    Solver::Rm,
-    Solver::PrSsm,
-];
 
 const VAN_DER_POL: &str = "\
 name = \"Van der Pol\"
@@ -81,23 +74,23 @@ fn main() {
     };
     let wanted = |name: &str| cases.is_empty() || cases.iter().any(|c| c == name);
     for seed in 1..=seeds {
-        for method in RIVALS {
+        for method in Rival::ALL {
             let settings = Settings {
                 seed,
                 ..settings(method)
             };
-            if wanted(method.name()) && method != Solver::Rm {
+            if wanted(method.name()) && method != Rival::Rm {
                 let model = match method {
-                    Solver::PrSsm => whole(VAN_DER_POL),
+                    Rival::PrSsm => whole(VAN_DER_POL),
                     _ => whole(text),
                 };
                 let record = simulate(&model, &Simulation::default()).expect("it simulates");
-                if method == Solver::PrSsm {
+                if method == Rival::PrSsm {
                     println!("linear model, all states measured: {:.1e}", linear(&record));
                 }
                 report("all states measured", &model, &[record], &settings, minutes);
             }
-            if wanted("rm") && method == Solver::Rm {
+            if wanted("rm") && method == Rival::Rm {
                 let (model, records, others) = short(text, seed);
                 let outcome = report("short noisy records", &model, &records, &settings, minutes);
                 let runs: Vec<Vec<f64>> = others.iter().map(|r| outcome.predict(r, None)).collect();
@@ -221,10 +214,10 @@ fn report(
             .collect::<Vec<_>>()
             .join(" "),
         rmse(&outcome.runs, records),
-        last.epoch,
+        last.pass,
         started.elapsed().as_secs_f64()
     );
-    if settings.method == Solver::PrSsm {
+    if settings.method == Rival::PrSsm {
         let aligned = pr_ssm::align(&outcome.runs[0], &records[0]);
         let aligned = aligned.iter().flatten().map(|e| format!("{e:.1e}"));
         print!(", aligned {}", aligned.collect::<Vec<_>>().join(" "));

@@ -1,34 +1,27 @@
 //! The paper's method on its synthetic systems: four variants, several seeds, one table.
 //!
-//! `cargo run --release -p latens --example paper -- [--seeds 5] [--epochs N] [system …]`
+//! `cargo run --release -p latens-lab --example paper -- [--seeds 5] [--passes N] [system …]`
 //!
 //! Prints one line a run (free-run mean nRMSE over all states, hidden start unknown) and the
-//! table of its results at the end; runs go side by side on all cores.
+//! table of `docs/paper.md` at the end; runs go side by side on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use latens::simulate::{Simulation, simulate};
-use latens::solve::{Settings, Silent, Solver, fit};
-use latens::{Model, systems};
+use latens::solve::{self, Solver};
+use latens::{Job, Model, Role, Settings, Silent, Source, systems};
 
 /// The columns of the table: name and settings.
 fn variants() -> Vec<(&'static str, Settings)> {
+    let of = |name: &str| -> &'static dyn Solver { solve::find(name).expect("one of Latens' own") };
+    let printed = |name| of(name).printed_settings().expect("the paper has it");
     vec![
-        (
-            "as printed, printed settings",
-            Settings::printed(Solver::AsPrinted),
-        ),
-        (
-            "corrected, printed settings",
-            Settings::printed(Solver::Alternating),
-        ),
-        (
-            "corrected, default settings",
-            Settings::new(Solver::Alternating),
-        ),
-        ("joint, default settings", Settings::new(Solver::Joint)),
+        ("as printed, printed settings", printed("as-printed")),
+        ("corrected, printed settings", printed("alternating")),
+        ("corrected, default settings", of("alternating").settings()),
+        ("joint, default settings", of("joint").settings()),
     ]
 }
 
@@ -41,7 +34,7 @@ struct Outcome {
 }
 
 fn main() {
-    let (mut seeds, mut epochs, mut names) = (5, None, Vec::new());
+    let (mut seeds, mut passes, mut names) = (5, None, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || {
@@ -50,7 +43,7 @@ fn main() {
         };
         match argument.as_str() {
             "--seeds" => seeds = number(),
-            "--epochs" => epochs = Some(number()),
+            "--passes" => passes = Some(number()),
             name => names.push(name.to_string()),
         }
     }
@@ -74,13 +67,13 @@ fn main() {
     for (m, _) in models.iter().enumerate() {
         for (v, (_, settings)) in variants().into_iter().enumerate() {
             for seed in 1..=seeds as u64 {
-                let epochs = epochs.unwrap_or(settings.epochs);
+                let passes = passes.unwrap_or(settings.passes);
                 jobs.push((
                     m,
                     v,
                     Settings {
                         seed,
-                        epochs,
+                        passes,
                         ..settings.clone()
                     },
                 ));
@@ -106,8 +99,13 @@ fn main() {
 fn run(name: &str, model: &Model, variant: usize, settings: &Settings) -> Outcome {
     let started = Instant::now();
     let record = simulate(model, &Simulation::default()).expect("embedded models simulate");
-    let result = match fit(model, &[record], settings, &mut Silent) {
-        Ok(fit) => Ok(fit.estimates[0].mean().unwrap_or(f64::INFINITY)),
+    let mut job = Job::with_settings(model.clone(), settings.clone());
+    let source = Source::of_record(record, model).expect("names of embedded models differ");
+    job.add(Role::Train, source);
+    let result = match job.run(&mut Silent) {
+        Ok(outcome) => Ok(outcome.fit.facts.records[0]
+            .mean_nrmse
+            .unwrap_or(f64::INFINITY)),
         Err(error) => Err(error.to_string()),
     };
     let seconds = started.elapsed().as_secs_f64();

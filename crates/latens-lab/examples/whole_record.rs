@@ -1,6 +1,6 @@
 //! What whole-record Newton reaches: the record it was given, records it never saw, noise.
 //!
-//! `cargo run --release -p latens --example whole_record -- [options] [system …]`
+//! `cargo run --release -p latens-lab --example whole_record -- [options] [system …]`
 //!
 //! - `--seeds 5`            seeds 1 to n
 //! - `--noise 0.01`         measurement noise, as a fraction of each channel's range
@@ -17,14 +17,16 @@
 
 use std::time::Instant;
 
-use latens::estimate::{Smoother, Start};
+use latens::filter::Smoother;
 use latens::fit::Fit;
-use latens::objective::Noise;
+use latens::fit::Start;
+use latens::fit::learn::{Data, learn};
+use latens::numerics::objective::Noise;
+use latens::numerics::score;
+use latens::numerics::step::Stepper;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::{Settings, Solver, fit};
-use latens::step::Stepper;
-use latens::{Model, score, systems};
+use latens::{Model, Settings, Source, solve, systems};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -135,8 +137,8 @@ struct Options {
     missing: f64,
     rows: bool,
     slow: usize,
-    solver: Solver,
-    epochs: Option<usize>,
+    solver: String,
+    passes: Option<usize>,
     steps: Option<usize>,
     verbose: bool,
 }
@@ -150,8 +152,8 @@ fn main() {
         missing: 0.0,
         rows: false,
         slow: 1,
-        solver: Solver::Batch,
-        epochs: None,
+        solver: "batch".into(),
+        passes: None,
         steps: None,
         verbose: false,
     };
@@ -173,14 +175,10 @@ fn main() {
             "--missing" => options.missing = number(value()),
             "--rows" => options.rows = value() == "true",
             "--slow" => options.slow = number(value()) as usize,
-            "--epochs" => options.epochs = Some(number(value()) as usize),
+            "--passes" => options.passes = Some(number(value()) as usize),
             "--steps" => options.steps = Some(number(value()) as usize),
             "--verbose" => options.verbose = true,
-            "--solver" => {
-                let name = value();
-                let known = Solver::NAMES.iter().find(|(n, _)| *n == name);
-                options.solver = known.expect("a solver").1;
-            }
+            "--solver" => options.solver = value(),
             name => names.push(name.to_string()),
         }
     }
@@ -233,25 +231,27 @@ fn run(further: &Further, options: &Options, seed: u64) {
         .collect();
     let mut settings = Settings {
         seed,
-        ..Settings::new(options.solver)
+        ..solve::find(&options.solver).expect("a solver").settings()
     };
-    settings.epochs = options.epochs.unwrap_or(settings.epochs);
+    settings.passes = options.passes.unwrap_or(settings.passes);
     let started = Instant::now();
     struct Loud(Instant, bool);
-    impl latens::solve::Observer for Loud {
-        fn epoch(&mut self, report: &latens::solve::PassReport) -> bool {
+    impl solve::Observer for Loud {
+        fn pass(&mut self, report: &solve::PassReport) -> bool {
             if self.1 {
                 eprintln!("  {:.1} s {report:?}", self.0.elapsed().as_secs_f64());
             }
             true
         }
     }
-    let fitted = fit(
-        &model,
-        &records,
-        &settings,
-        &mut Loud(started, options.verbose),
-    );
+    let sources = records.iter().cloned();
+    let sources = sources.map(|r| Source::of_record(r, &model).expect("names differ"));
+    let sources: Vec<Source> = sources.collect();
+    let data = Data {
+        train: &sources,
+        validate: &[],
+    };
+    let fitted = learn(&model, data, &settings, &mut Loud(started, options.verbose));
     let seconds = started.elapsed().as_secs_f64();
     match fitted {
         Err(error) => println!("{} seed {seed}: {error}", further.system),
@@ -305,13 +305,13 @@ fn report(
     };
     let (mut hidden, mut inside, mut count) = (0.0, 0.0, 0.0);
     let hidden_states = model.hidden();
-    for (record, e) in records.iter().zip(&fit.estimates) {
+    for (record, e) in records.iter().zip(&fit.tracks) {
         let truth = record.truth.as_ref().expect("simulated");
         for &i in &hidden_states {
-            hidden += score::nrmse(&e.smoothed.states, truth, i, n).unwrap_or(f64::NAN);
+            hidden += score::nrmse(&e.smoothed, truth, i, n).unwrap_or(f64::NAN);
             for (at, t) in truth.iter().enumerate().skip(i).step_by(n) {
-                let off = (e.smoothed.states[at] - t).abs();
-                inside += f64::from(off < 1.96 * e.smoothed.deviations[at]);
+                let off = (e.smoothed[at] - t).abs();
+                inside += f64::from(off < 1.96 * e.deviations[at]);
                 count += 1.0;
             }
         }
@@ -323,7 +323,7 @@ fn report(
     println!(
         "{} seed {seed}: free run {:.1e}, smoothed hidden {hidden:.1e} (floor {floor:.1e}, 95 % bands hold {:.2}), held out {}, weights {rms:.2}, {seconds:.1} s",
         further.system,
-        fit.estimates[0].mean().unwrap_or(f64::NAN),
+        fit.facts.records[0].mean_nrmse.unwrap_or(f64::NAN),
         inside / count,
         held_out
             .iter()
@@ -340,11 +340,11 @@ fn report(
 fn floor(fit: &Fit, records: &[Record]) -> f64 {
     let (model, n) = (&fit.model, fit.model.states.len());
     let truth = model.truth.as_ref().expect("the systems have a truth");
-    let stepper = Stepper::new(model, &truth.system, fit.dt);
+    let stepper = Stepper::new(model, &truth.system, fit.facts.sample_time);
     let hidden = model.hidden();
     let mut sum = 0.0;
     for record in records {
-        let mut noise = fit.noise.clone();
+        let mut noise = fit.facts.noise.clone();
         noise.show(record, truth.system.direct());
         let known = record.truth.as_ref().expect("simulated");
         // from loose to exact physics, whatever the fit's own: straight to the exact minimum the
@@ -353,7 +353,7 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
         for decade in -1..=7 {
             let level = |scale: &f64| (scale * 10f64.powi(-decade)).powi(2) * 1e-4;
             let noise = Noise {
-                process: fit.scales.scale.iter().map(level).collect(),
+                process: fit.facts.scales.scale.iter().map(level).collect(),
                 ..noise.clone()
             };
             let smoother = Smoother {

@@ -238,6 +238,10 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ("simulation.held_out", &["start", "inputs"]),
 ];
 
+/// Keys of `[fit]` as version 0.1 had them, and as they are: such files, and the folders that hold
+/// one, are still read.
+const EARLIER_KEYS: [(&str, &str); 2] = [("epochs", "passes"), ("streams", "segments")];
+
 fn keys(section: &str) -> Vec<&'static str> {
     match section {
         "fit" => TABLE.iter().map(|setting| setting.key).collect(),
@@ -272,9 +276,10 @@ pub fn read_settings(text: &str) -> (FitDef, Vec<Diagnostic>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader::new(text);
     let settings = reader.fit(Fields::of(document.get_ref()));
-    match errors.is_empty() {
-        true => (settings, reader.diagnostics),
-        false => (settings, toml_mistakes(errors)),
+    if errors.is_empty() {
+        (settings, reader.diagnostics)
+    } else {
+        (settings, toml_mistakes(errors))
     }
 }
 

@@ -57,6 +57,14 @@ use resolve::{Equations, Variant};
 use settings::SettingsLayer;
 use tape::Curve;
 
+/// The file as it is read, for the tests' own readings of it; no promises.
+#[doc(hidden)]
+pub mod syntax {
+    pub use crate::expression::{Expr, Kind, Operator};
+    pub use crate::file::{ModelFile, NetworkDef, TableDef, read};
+    pub use crate::resolve::FUNCTIONS;
+}
+
 /// The JSON Schema of the model file.
 ///
 /// ```
@@ -306,9 +314,10 @@ impl Model {
         let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
         let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
         resolve::check_settings(&settings, &states, &channels, &mut diagnostics);
-        match diagnostics.is_empty() {
-            true => Ok(settings.layer),
-            false => Err(ModelError::new(name, text, diagnostics).into()),
+        if diagnostics.is_empty() {
+            Ok(settings.layer)
+        } else {
+            Err(ModelError::new(name, text, diagnostics).into())
         }
     }
 

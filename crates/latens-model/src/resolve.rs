@@ -16,6 +16,7 @@ use super::file::{self, At, ModelFile, Named};
 use super::graph::{Graph, Id, Node};
 use names::{Symbol, form_mistake, symbols};
 
+pub use functions::FUNCTIONS;
 pub use names::{check_names, check_settings};
 
 /// Which equations a system is built from.

@@ -110,7 +110,10 @@ macro_rules! settings {
                 reader: &mut Reader, fields: Fields, named: &mut Vec<(Owner, At<String>)>,
             ) -> Self {
                 Self {
-                    $( $name: kinds::$kind::read(reader, fields, stringify!($name), named), )*
+                    $( $name: {
+                        let key = fields.key_of(stringify!($name));
+                        kinds::$kind::read(reader, fields, key, named)
+                    }, )*
                     $( $c_name: kinds::$c_kind::read(reader, fields, stringify!($c_name), named), )*
                 }
             }

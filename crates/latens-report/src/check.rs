@@ -104,9 +104,10 @@ fn uses(model: &Model, source: &Source) -> Vec<Use> {
         let (mut range, mut missing) = (None, 0);
         for v in values {
             let (low, high) = range.unwrap_or((v, v));
-            match v.is_nan() {
-                true => missing += 1,
-                false => range = Some((f64::min(low, v), f64::max(high, v))),
+            if v.is_nan() {
+                missing += 1;
+            } else {
+                range = Some((f64::min(low, v), f64::max(high, v)));
             }
         }
         Use {

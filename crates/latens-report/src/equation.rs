@@ -318,7 +318,7 @@ impl<'a> Truth<'a> {
             theta: &zero,
         };
         system.visit_arguments(&mut system.workspace(), at, |network, _| {
-            calls[network] += 1
+            calls[network] += 1;
         });
         if calls.iter().any(|c| *c != 1) {
             return None;

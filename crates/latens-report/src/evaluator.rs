@@ -54,9 +54,10 @@ impl<'r> Evaluator<'r> {
         let network = &run.model.system.networks()[place];
         let range = run.model.system.weight_ranges()[place].clone();
         Self {
-            spread: match run.draws.is_empty() {
-                true => Spread::Covariance(Box::new(run.covariance.clone())),
-                false => Spread::Draws(&run.draws),
+            spread: if run.draws.is_empty() {
+                Spread::Covariance(Box::new(run.covariance.clone()))
+            } else {
+                Spread::Draws(&run.draws)
             },
             trace: network.trace(),
             gradient: vec![0.0; range.len()],

@@ -156,9 +156,10 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
             signal.what
         };
         let name = signal.what.replace('_', " ");
-        let label = match several {
-            true => format!("{} {name}", runs[signal.run].name),
-            false => name,
+        let label = if several {
+            format!("{} {name}", runs[signal.run].name)
+        } else {
+            name
         };
         let std = (panel.signals.iter())
             .find(|s| s.what == "std" && s.run == signal.run)
@@ -197,9 +198,10 @@ pub fn equations(runs: &[Fit]) -> Vec<Plot> {
                 .collect();
             plots.push(Plot {
                 title: format!("{} over {}", one.output, argument.text),
-                note: match held.is_empty() {
-                    true => String::new(),
-                    false => format!("at {}", held.join(", ")),
+                note: if held.is_empty() {
+                    String::new()
+                } else {
+                    format!("at {}", held.join(", "))
                 },
                 x: Axis {
                     label: labelled(&argument.text, argument.unit.as_deref().unwrap_or("")),

@@ -164,13 +164,15 @@ pub fn header(title: &str, what: &str, links: &[(&str, &str)]) -> String {
 }
 
 fn verdict_section(shown: &Fit, verdict: &Verdict, several: bool) -> String {
-    let id = match several {
-        true => format!("verdict-{}", escape(&shown.name)),
-        false => "verdict".into(),
+    let id = if several {
+        format!("verdict-{}", escape(&shown.name))
+    } else {
+        "verdict".into()
     };
-    let title = match several {
-        true => format!("Verdict on {}", escape(&shown.name)),
-        false => "Verdict".into(),
+    let title = if several {
+        format!("Verdict on {}", escape(&shown.name))
+    } else {
+        "Verdict".into()
     };
     let mut content = String::new();
     for alarm in &verdict.alarms {
@@ -305,9 +307,10 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
             "<p><b>{}</b>: mean ν²/s {}, {white}.{}</p>",
             escape(&one.channel),
             text::number(one.consistency),
-            match one.inputs.is_empty() && !shown.model.inputs.is_empty() {
-                true => " No input moves, so nothing is drawn against one.",
-                false => "",
+            if one.inputs.is_empty() && !shown.model.inputs.is_empty() {
+                " No input moves, so nothing is drawn against one."
+            } else {
+                ""
             }
         );
         let plots = residuals::innovation(one, &shown.model.time_unit);
@@ -318,9 +321,10 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
 
 fn convergence_section(runs: &[Fit]) -> String {
     let plots = figures::convergence(runs);
-    let content = match plots.is_empty() {
-        true => "<p>This fit has no stage.</p>\n".into(),
-        false => grid(&plots, [390.0, 260.0]),
+    let content = if plots.is_empty() {
+        "<p>This fit has no stage.</p>\n".into()
+    } else {
+        grid(&plots, [390.0, 260.0])
     };
     section("convergence", "Convergence", &content)
 }

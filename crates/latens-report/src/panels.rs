@@ -102,9 +102,10 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
                 signals.push(Signal::new(what, run, track.column(matrix, i)));
             }
         }
-        let kind = match hidden.contains(&i) {
-            true => "hidden state",
-            false => "measured state",
+        let kind = if hidden.contains(&i) {
+            "hidden state"
+        } else {
+            "measured state"
         };
         let channel = direct.iter().position(|d| *d == Some(i));
         let channel = channel.map(|c| model.measurements[c].name.as_str());

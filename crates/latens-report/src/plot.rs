@@ -367,9 +367,10 @@ fn bends(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 fn distance(p: [f64; 2], a: [f64; 2], b: [f64; 2]) -> f64 {
     let (along, to) = ([b[0] - a[0], b[1] - a[1]], [p[0] - a[0], p[1] - a[1]]);
     let length = along[0] * along[0] + along[1] * along[1];
-    let part = match length > 0.0 {
-        true => ((along[0] * to[0] + along[1] * to[1]) / length).clamp(0.0, 1.0),
-        false => 0.0,
+    let part = if length > 0.0 {
+        ((along[0] * to[0] + along[1] * to[1]) / length).clamp(0.0, 1.0)
+    } else {
+        0.0
     };
     (to[0] - part * along[0]).hypot(to[1] - part * along[1])
 }
@@ -412,9 +413,10 @@ pub fn document<'p>(
 pub fn spoken(plot: &Plot) -> String {
     let names = plot.marks.iter().map(|m| m.label.as_str());
     let names: Vec<&str> = names.filter(|l| !l.is_empty()).collect();
-    let what = match names.is_empty() {
-        true => String::new(),
-        false => format!(", showing {}", text::list(&names)),
+    let what = if names.is_empty() {
+        String::new()
+    } else {
+        format!(", showing {}", text::list(&names))
     };
     format!(
         "{}: {} over {}{what}",

@@ -107,9 +107,10 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
 
 /// What a table calls a state.
 pub fn kind(model: &Model, state: usize) -> &'static str {
-    match model.hidden().contains(&state) {
-        true => "hidden state",
-        false => "measured state",
+    if model.hidden().contains(&state) {
+        "hidden state"
+    } else {
+        "measured state"
     }
 }
 

@@ -315,9 +315,10 @@ pub fn provenance(shown: &Fit) -> String {
         "why it failed",
     ])];
     for attempt in &facts.attempts {
-        let error = match attempt.error.is_finite() {
-            true => text::percent(attempt.error),
-            false => "none".into(),
+        let error = if attempt.error.is_finite() {
+            text::percent(attempt.error)
+        } else {
+            "none".into()
         };
         let kept = if attempt.kept { "yes" } else { "" };
         let why = attempt.failure.as_deref().unwrap_or("");

@@ -200,37 +200,40 @@ fn trust(shown: &Fit, innovations: &[Innovations]) -> String {
         ));
     }
     if let Some(found) = surprising(shown, innovations) {
-        let how = match found.consistency > 1.0 {
-            true => "far larger than its bands allow, so that they are too narrow",
-            false => "far smaller than its bands allow, so that they are too wide",
+        let how = if found.consistency > 1.0 {
+            "far larger than its bands allow, so that they are too narrow"
+        } else {
+            "far smaller than its bands allow, so that they are too wide"
         };
         parts.push(format!("the surprises in {} are {how}", found.channel));
     }
     if let Some(evidence) = &facts.evidence {
         let (known, all) = (evidence.determined.round() as usize, evidence.directions);
-        parts.push(match known >= all {
-            true => format!("the data determine all {all} directions of the parameters"),
-            false => format!(
+        parts.push(if known >= all {
+format!("the data determine all {all} directions of the parameters")
+} else {
+format!(
                 "the data determine {known} of {all} directions of the parameters, and where the records did not go the model guesses"
-            ),
-        });
+            )
+});
     }
     if facts.records.iter().all(|r| r.role == Role::Train) {
         parts.push("no record was kept back to prove it".into());
     }
-    let said = match parts.is_empty() {
-        true => "the bands of this solver count the record once for every pass and are too narrow"
-            .into(),
-        false => parts.join("; "),
+    let said = if parts.is_empty() {
+        "the bands of this solver count the record once for every pass and are too narrow".into()
+    } else {
+        parts.join("; ")
     };
     // a name keeps its case
-    match model
+    if model
         .states
         .iter()
         .any(|s| said.starts_with(&format!("{} ", s.name)))
     {
-        true => format!("What no sensor saw: {said}."),
-        false => sentence(&said),
+        format!("What no sensor saw: {said}.")
+    } else {
+        sentence(&said)
     }
 }
 

@@ -110,11 +110,12 @@ fn following(model: &Model, facts: &Facts, role: Role, what: &str) -> String {
 fn determined(facts: &Facts) -> Option<String> {
     let evidence = facts.evidence.as_ref()?;
     let (known, all) = (evidence.determined.round() as usize, evidence.directions);
-    Some(match known >= all {
-        true => format!("the data determine all {all} directions of θ"),
-        false => format!(
+    Some(if known >= all {
+        format!("the data determine all {all} directions of θ")
+    } else {
+        format!(
             "the data determine {known} of {all} directions of θ; the rest is left to the prior: away from the data the model guesses"
-        ),
+        )
     })
 }
 
@@ -192,9 +193,10 @@ fn starts(facts: &Facts) -> Vec<String> {
         return vec![];
     }
     let each = facts.attempts.iter().map(|attempt| {
-        let error = match attempt.error.is_finite() {
-            true => format!("free run {:.1e}", attempt.error),
-            false => "no free run".into(),
+        let error = if attempt.error.is_finite() {
+            format!("free run {:.1e}", attempt.error)
+        } else {
+            "no free run".into()
         };
         let kept = if attempt.kept { ", kept" } else { "" };
         let failure = attempt.failure.as_ref();

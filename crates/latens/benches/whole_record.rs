@@ -8,12 +8,12 @@
 //!
 //! `cargo bench --bench whole_record`
 
-use latens::estimate::Smoother;
+use latens::filter::Smoother;
+use latens::look::prior::initial_theta;
 use latens::numerics::linalg::{normal, simd};
-use latens::objective::Noise;
+use latens::numerics::objective::Noise;
+use latens::numerics::step::Stepper;
 use latens::simulate::{Simulation, simulate};
-use latens::solve::initial_theta;
-use latens::step::Stepper;
 use latens::{Model, Record, systems};
 use pulp::{Simd, WithSimd};
 use rayon::ThreadPoolBuilder;

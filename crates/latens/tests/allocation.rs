@@ -3,16 +3,19 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use latens::estimate::Stream;
-use latens::estimate::stream::{Options, Sample, Setting};
-use latens::linalg::{PackedCovariance, Precision};
-use latens::objective::Cost;
+use latens::Silent;
+use latens::fit::stream::Stream;
+use latens::fit::stream::{Options, Sample, Setting};
+use latens::look::prior::initial_theta;
+use latens::numerics::linalg::{PackedCovariance, Precision};
+use latens::numerics::objective::Cost;
+use latens::numerics::objective::Noise;
+use latens::numerics::step::Stepper;
 use latens::simulate::{Simulation, simulate};
-use latens::solve::alternating::{self, Form};
-use latens::solve::epoch::{Epoch, Segment};
-use latens::solve::{Settings, Silent, Solver, initial_theta, joint};
-use latens::step::Stepper;
-use latens::{Model, objective::Noise, systems};
+use latens::solve::recursion::alternating::{self, Form};
+use latens::solve::recursion::joint;
+use latens::solve::recursion::sweep::{Pass, Segment};
+use latens::{Model, systems};
 
 struct Counting;
 
@@ -35,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations of one pass over `steps` steps.
-fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
+fn allocations(name: &str, text: &str, solver: &str, steps: usize) -> usize {
     let model = Model::from_text(name, text).unwrap();
     let simulation = Simulation {
         steps: Some(steps),
@@ -50,7 +53,7 @@ fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
         start_mean: vec![0.0; n],
         start: vec![1e-2; n],
     };
-    let settings = Settings::new(solver);
+    let settings = latens::solve::find(solver).unwrap().settings();
     let theta = initial_theta(&model, 1);
     let segment = Segment {
         record: &record,
@@ -58,7 +61,7 @@ fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
         start: record.truth(0).unwrap().to_vec(),
         start_variance: noise.start.clone(),
     };
-    let mut epoch = Epoch {
+    let mut pass = Pass {
         model: &model,
         stepper: &stepper,
         settings: &settings,
@@ -70,13 +73,14 @@ fn allocations(name: &str, text: &str, solver: Solver, steps: usize) -> usize {
         number: 1,
         cost: Cost::default(),
         consistency: (0.0, 0),
+        advice: "",
         observer: &mut Silent,
         stop: false,
     };
     let before = COUNT.get();
     match solver {
-        Solver::Joint => joint::sweep(&mut epoch, &[segment]).unwrap(),
-        _ => alternating::sweep(&mut epoch, &[segment], Form::Corrected).unwrap(),
+        "joint" => joint::sweep(&mut pass, &[segment]).unwrap(),
+        _ => alternating::sweep(&mut pass, &[segment], Form::Corrected).unwrap(),
     }
     COUNT.get() - before
 }
@@ -148,7 +152,7 @@ fn steps_do_not_allocate() {
             .unwrap()
             .replace("method = \"euler\"", &method);
         assert!(text.contains(&method), "{name} names its method");
-        for solver in [Solver::Alternating, Solver::Joint] {
+        for solver in ["alternating", "joint"] {
             let (short, long) = (
                 allocations(name, &text, solver, 50),
                 allocations(name, &text, solver, 100),

@@ -34,9 +34,10 @@ fn unknown(argument: &str) -> String {
 /// The model files in the folder that the argument points into.
 fn files_beside(argument: &str) -> Vec<String> {
     let folder = Path::new(argument).parent().unwrap_or(Path::new(""));
-    let place = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let place = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     let files = entries.map(|e| folder.join(e.file_name()));

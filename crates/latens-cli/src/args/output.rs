@@ -10,12 +10,13 @@ use crate::text;
 
 /// Refuses a file that exists.
 pub fn free(path: &Path, force: bool) -> Result<(), Failure> {
-    match path.exists() && !force {
-        true => Err(Failure::Message(format!(
+    if path.exists() && !force {
+        Err(Failure::Message(format!(
             "{} exists; overwrite it with --force, or choose another file with -o",
             path.display()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

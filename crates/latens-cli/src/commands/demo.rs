@@ -162,9 +162,10 @@ fn setting(model: &Model, record: &Record) -> String {
     for (i, state) in model.states.iter().enumerate() {
         let equation = written(model, "states", &state.name).unwrap_or_default();
         let line = format!("  {}' = {equation}\n", state.name);
-        match unknown_rows(model).contains(&i) {
-            true => unknown += &line,
-            false => known += &line,
+        if unknown_rows(model).contains(&i) {
+            unknown += &line;
+        } else {
+            known += &line;
         }
     }
     let networks = model.system.networks().iter();
@@ -235,9 +236,10 @@ fn result(fit: &Fit, record: &Record) -> String {
 
 /// An error as a part of a range.
 fn part(error: f64) -> String {
-    match error.is_finite() {
-        true => text::percent(error),
-        false => "(diverged)".into(),
+    if error.is_finite() {
+        text::percent(error)
+    } else {
+        "(diverged)".into()
     }
 }
 
@@ -326,12 +328,13 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
     let inside = off.zip(&prediction.deviations);
     let inside = inside.filter(|((x, t), std)| (*x - *t).abs() <= 1.96 * **std);
     let inside = inside.count() as f64 / truth.len() as f64;
-    let outside = match prediction.extrapolates() {
-        true => format!(
+    let outside = if prediction.extrapolates() {
+        format!(
             "  Warning: on {} of this run the network meets values unlike any in training\n",
             text::percent(prediction.outside)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     Ok(format!(
         "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n  {} of the run lies in its own 95 % bands\n{outside}{MEANING}",

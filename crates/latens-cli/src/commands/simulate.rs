@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.input.is_some() {
         return Err(Failure::Message(format!(
-            "--input drives what was learned, and {} is no folder of a fit; a model is driven by its [simulation] section",
+            "--input drives a fit, and {} is no folder of one; a model is driven by its [simulation] section",
             arguments.model
         )));
     }

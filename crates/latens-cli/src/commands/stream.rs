@@ -124,9 +124,10 @@ fn feed(session: &Mutex<Session>) -> Result<(), Failure> {
             input.skip_until(b'\n').map_err(failed)?;
         }
         let mut session = lock(session);
-        match whole {
-            true => session.take(&line)?,
-            false => session.pass_over()?,
+        if whole {
+            session.take(&line)?;
+        } else {
+            session.pass_over()?;
         }
     }
 }
@@ -169,9 +170,10 @@ impl Session {
             fit,
             stream: fit.stream(options)?,
             lines: Lines::new("standard input", Layout::of(&fit.model), mapping),
-            format: match arguments.json {
-                true => Some(Format::Jsonl),
-                false => arguments.format,
+            format: if arguments.json {
+                Some(Format::Jsonl)
+            } else {
+                arguments.format
             },
             json: arguments.json,
             strict: arguments.strict,

@@ -21,9 +21,10 @@ pub fn stages_left(done: usize, most: usize, cost: &Cost) -> usize {
     // what is no number says nothing: then the fewest
     let typical = (missing / DECADES).round().max(0.0) as usize;
     let exact = missing <= 0.0 && done >= FEWEST;
-    let left = match exact {
-        true => 0,
-        false => typical.max(FEWEST.saturating_sub(done)).max(1),
+    let left = if exact {
+        0
+    } else {
+        typical.max(FEWEST.saturating_sub(done)).max(1)
     };
     left.min(most.saturating_sub(done))
 }

@@ -118,9 +118,10 @@ impl Display {
         if !self.solver.converges() {
             return self.place_of(progress.pass);
         }
-        let place = match self.refines(progress) {
-            true => REFINEMENT.into(),
-            false => self.place_of(progress.pass),
+        let place = if self.refines(progress) {
+            REFINEMENT.into()
+        } else {
+            self.place_of(progress.pass)
         };
         let pace = self.pace.iteration(self.seconds());
         let pace = pace.map_or(String::new(), |s| {
@@ -151,17 +152,19 @@ impl Display {
 fn moving(settings: &Settings, solver: &dyn Solver) -> ProgressBar {
     let starts = settings.starts.max(settings.ensemble);
     let known = starts > 1 || !solver.converges();
-    let template = match known {
-        true => "{prefix} {bar:30} {elapsed}{msg}",
-        false => "{spinner} {prefix}; {elapsed}{msg}",
+    let template = if known {
+        "{prefix} {bar:30} {elapsed}{msg}"
+    } else {
+        "{spinner} {prefix}; {elapsed}{msg}"
     };
     let passes = match starts {
         1 => settings.passes,
         starts => starts,
     };
-    let bar = match known {
-        true => ProgressBar::new(passes as u64 * MARKS),
-        false => ProgressBar::new_spinner(),
+    let bar = if known {
+        ProgressBar::new(passes as u64 * MARKS)
+    } else {
+        ProgressBar::new_spinner()
     };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("━╸─"));
@@ -196,9 +199,10 @@ impl Course {
             return String::new();
         };
         let curve = curve(&self.values);
-        match last.to_bits() == cost.to_bits() {
-            true => format!("  cost {curve} {cost:.1e}"),
-            false => format!("  cost {cost:.1e}, free-run error {curve} {last:.1e}"),
+        if last.to_bits() == cost.to_bits() {
+            format!("  cost {curve} {cost:.1e}")
+        } else {
+            format!("  cost {cost:.1e}, free-run error {curve} {last:.1e}")
         }
     }
 }
@@ -211,9 +215,12 @@ fn curve(values: &[f64]) -> String {
     let recent = &logs[logs.len().saturating_sub(CURVE)..];
     let low = recent.iter().copied().fold(f64::INFINITY, f64::min);
     let size = recent.iter().copied().fold(low, f64::max) - low;
-    let block = |v: &f64| match size > 0.0 {
-        true => BLOCKS[((v - low) / size * 7.0).round() as usize],
-        false => BLOCKS[3],
+    let block = |v: &f64| {
+        if size > 0.0 {
+            BLOCKS[((v - low) / size * 7.0).round() as usize]
+        } else {
+            BLOCKS[3]
+        }
     };
     recent.iter().map(block).collect()
 }

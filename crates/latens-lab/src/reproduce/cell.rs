@@ -465,9 +465,10 @@ fn scored(system: &System, came: &Came, cell: &mut Cell) {
     let names = hidden.iter().map(|&i| &nrmse[&model.states[i].name]);
     let (all, of_hidden) = (mean(nrmse.values()), mean(names));
     let finite = |e: Option<f64>| e.filter(|e| e.is_finite());
-    cell.score.status = match all.is_some_and(f64::is_finite) {
-        true => Status::Ok,
-        false => Status::Diverged,
+    cell.score.status = if all.is_some_and(f64::is_finite) {
+        Status::Ok
+    } else {
+        Status::Diverged
     };
     if cell.score.status == Status::Diverged {
         cell.why = Some("its free run leaves the finite numbers".into());

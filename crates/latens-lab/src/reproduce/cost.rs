@@ -72,17 +72,11 @@ impl Counter {
 
 impl Observer for Counter {
     fn progress(&mut self, _: &Progress) -> bool {
-        match self.each {
-            true => self.pass(),
-            false => true,
-        }
+        if self.each { self.pass() } else { true }
     }
 
     fn pass(&mut self, _: &PassReport) -> bool {
-        match self.each {
-            true => true,
-            false => self.pass(),
-        }
+        if self.each { true } else { self.pass() }
     }
 }
 

@@ -196,9 +196,10 @@ fn over_time(
             }
             plots.push(Plot {
                 title: format!("{}, {kind}{title}: {side}", state.name),
-                note: match without.is_empty() {
-                    true => String::new(),
-                    false => format!("lost: {}", text::list(&without)),
+                note: if without.is_empty() {
+                    String::new()
+                } else {
+                    format!("lost: {}", text::list(&without))
                 },
                 x: Axis {
                     label: labelled("time", &model.time_unit),
@@ -323,9 +324,10 @@ fn learning(system: &str, cells: &[&Cell]) -> Vec<Plot> {
         if !marks.is_empty() {
             plots.push(Plot {
                 title: format!("{system}: {title}"),
-                note: match lost.is_empty() {
-                    true => String::new(),
-                    false => format!("lost in the end: {}", text::list(&lost)),
+                note: if lost.is_empty() {
+                    String::new()
+                } else {
+                    format!("lost in the end: {}", text::list(&lost))
                 },
                 x: Axis {
                     label: labelled("time of training", "s"),
@@ -403,9 +405,10 @@ pub fn write(drawn: &[Drawn], cost: &[Plot], output: &Path) -> Result<(), Error>
     let folder = figures::folder(output)?;
     let save = |name: String, plots: &mut dyn Iterator<Item = &Plot>, columns, size| {
         let plots: Vec<&Plot> = plots.collect();
-        match plots.is_empty() {
-            true => Ok(()),
-            false => write_file(&folder.join(name), &plot::document(plots, columns, size)),
+        if plots.is_empty() {
+            Ok(())
+        } else {
+            write_file(&folder.join(name), &plot::document(plots, columns, size))
         }
     };
     for one in drawn {

@@ -78,9 +78,10 @@ pub fn run(
             if !quiet {
                 let gone = started.elapsed().as_secs_f64();
                 let left = gone / done as f64 * (open.len() - done) as f64;
-                let left = match done == open.len() {
-                    true => String::new(),
-                    false => format!("; about {} left", text::rough_seconds(left)),
+                let left = if done == open.len() {
+                    String::new()
+                } else {
+                    format!("; about {} left", text::rough_seconds(left))
                 };
                 host::note(&format!("{done} of {}: {}{left}", open.len(), said(&cell)));
             }

@@ -86,9 +86,10 @@ fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
     let each = best.iter();
     let each = each.map(|(method, systems)| format!("`{method}` on {}", text::list(systems)));
     let each: Vec<String> = each.collect();
-    let least = match each.is_empty() {
-        true => "No method has a finite error.".into(),
-        false => format!("Least median error: {}.", each.join("; ")),
+    let least = if each.is_empty() {
+        "No method has a finite error.".into()
+    } else {
+        format!("Least median error: {}.", each.join("; "))
     };
     let count = |status| cells.iter().filter(|c| c.score.status == status).count();
     let lost = match (count(Status::Diverged), count(Status::Failed)) {

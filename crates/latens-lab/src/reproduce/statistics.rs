@@ -10,9 +10,10 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     };
     let at = part * last as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    match low == high {
-        true => low,
-        false => low + (at - at.floor()) * (high - low),
+    if low == high {
+        low
+    } else {
+        low + (at - at.floor()) * (high - low)
     }
 }
 

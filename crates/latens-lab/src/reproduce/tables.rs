@@ -150,9 +150,10 @@ pub fn shown(value: f64) -> String {
 
 /// A time for people; a dash where it is never.
 pub fn time(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.1} s"),
-        false => "—".into(),
+    if value.is_finite() {
+        format!("{value:.1} s")
+    } else {
+        "—".into()
     }
 }
 
@@ -287,9 +288,10 @@ fn failures(cells: &[Cell]) -> String {
         )
     });
     let lines: String = lines.collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("## Lost runs\n\n{lines}"),
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("## Lost runs\n\n{lines}")
     }
 }
 

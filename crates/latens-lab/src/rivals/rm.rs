@@ -68,12 +68,15 @@ fn butterworth(order: usize, cut_off: f64) -> Vec<Pole> {
     });
     // one of each pair; that of an odd order has no partner
     all.filter(|p| p.imaginary > -1e-9 * cut_off)
-        .map(|p| match p.imaginary < 1e-9 * cut_off {
-            true => Pole {
-                imaginary: 0.0,
-                ..p
-            },
-            false => p,
+        .map(|p| {
+            if p.imaginary < 1e-9 * cut_off {
+                Pole {
+                    imaginary: 0.0,
+                    ..p
+                }
+            } else {
+                p
+            }
         })
         .collect()
 }
@@ -145,10 +148,7 @@ impl Recognition {
                 let decay = (a * dt).exp();
                 let (cos, sin) = ((b * dt).cos() * decay, (b * dt).sin() * decay);
                 // D⁻¹ (e^{DΔ} − 1) F y for D = [a b; −b a], or for a real pole
-                let (p, q) = match b == 0.0 {
-                    true => (y, 0.0),
-                    false => (y, y),
-                };
+                let (p, q) = if b == 0.0 { (y, 0.0) } else { (y, y) };
                 let (e, f) = ((cos - 1.0) * p + sin * q, -sin * p + (cos - 1.0) * q);
                 let size = a * a + b * b;
                 let (forced_z, forced_w) = ((a * e - b * f) / size, (b * e + a * f) / size);

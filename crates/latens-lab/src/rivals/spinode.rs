@@ -529,9 +529,10 @@ pub(crate) fn learn(
     parameters.resize(parameters.len() + fitted.starts.parameters(), 0.0);
     let done = descent(settings).run(&mut fitted, parameters, observer)?;
     let (theta, offsets) = done.parameters.split_at(problem.model.system.parameters());
-    let diffusion = match done.stopped {
-        true => vec![],
-        false => fitted.diffusion(theta, offsets, observer),
+    let diffusion = if done.stopped {
+        vec![]
+    } else {
+        fitted.diffusion(theta, offsets, observer)
     };
     let learned = (theta.to_vec(), fitted.first(offsets), done.clone());
     Ok((learned, diffusion))

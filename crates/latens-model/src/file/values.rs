@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::super::expression::{self, Expr, Kind};
 use super::reader::Reader;
-use super::{At, Named, Span, keys};
+use super::{At, EARLIER_KEYS, Named, Span, keys};
 use crate::suggest::suggest;
 
 pub(crate) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;
@@ -32,6 +32,15 @@ impl<'a, 'i> Fields<'a, 'i> {
     pub fn get(self, key: &str) -> Option<Value<'a, 'i>> {
         self.table?.get(key)
     }
+
+    /// The key of a setting here: its own, or an earlier one.
+    pub fn key_of(self, setting: &'static str) -> &'static str {
+        let earlier = EARLIER_KEYS.iter().find(|(_, now)| *now == setting);
+        match earlier {
+            Some((old, _)) if self.get(setting).is_none() && self.get(old).is_some() => old,
+            _ => setting,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -40,7 +49,8 @@ impl Reader<'_> {
         let (before, known) = (self.diagnostics.len(), keys(section));
         for key in table.keys() {
             let name: &str = key.get_ref();
-            if !known.contains(&name) {
+            let earlier = section == "fit" && EARLIER_KEYS.iter().any(|(old, _)| *old == name);
+            if !known.contains(&name) && !earlier {
                 let help = match suggest(name, known.iter().copied()) {
                     Some(close) => format!("did you mean `{close}`?"),
                     None => format!("known here: {}", known.join(", ")),
@@ -242,9 +252,10 @@ impl Reader<'_> {
             return Some(number);
         }
         let (first, last) = (range.start(), range.end());
-        let most = match *last < i64::MAX as u64 {
-            true => format!(" to {last}"),
-            false => String::new(),
+        let most = if *last < i64::MAX as u64 {
+            format!(" to {last}")
+        } else {
+            String::new()
         };
         let message = format!("{key} must be a whole number from {first}{most}");
         self.fail(value.span(), message, "for example 1");

@@ -131,9 +131,10 @@ impl Setting {
             Some(format!("{} {own}", settings.solver))
         });
         let others: Vec<String> = others.collect();
-        Some(match others.is_empty() {
-            true => first,
-            false => format!("{first}; {}", others.join(", ")),
+        Some(if others.is_empty() {
+            first
+        } else {
+            format!("{first}; {}", others.join(", "))
         })
     }
 }

@@ -35,9 +35,10 @@ impl Font {
     /// # Errors
     /// None, unless the program was built with another file in the font's place.
     pub fn new(bold: bool) -> Result<Self, String> {
-        let (data, name) = match bold {
-            false => (PLAIN, "DejaVuSansCondensed"),
-            true => (BOLD, "DejaVuSansCondensed-Bold"),
+        let (data, name) = if bold {
+            (BOLD, "DejaVuSansCondensed-Bold")
+        } else {
+            (PLAIN, "DejaVuSansCondensed")
         };
         let face = Face::parse(data, 0).map_err(|e| format!("{name}: {e}"))?;
         let em = f64::from(face.units_per_em());

@@ -50,9 +50,10 @@ fn filtered(row: &[u8], above: &[u8]) -> (u8, Vec<u8>) {
             .map(|b| u64::from((*b as i8).unsigned_abs()))
             .sum()
     };
-    match size(&left) < size(&up) {
-        true => (1, left),
-        false => (2, up),
+    if size(&left) < size(&up) {
+        (1, left)
+    } else {
+        (2, up)
     }
 }
 

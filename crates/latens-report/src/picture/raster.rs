@@ -91,9 +91,10 @@ fn edges(polygons: &[Vec<Point>]) -> Vec<Edge> {
     for polygon in polygons {
         let next = polygon.iter().cycle().skip(1);
         for (p, q) in polygon.iter().zip(next).filter(|(p, q)| p[1] != q[1]) {
-            let (way, [x0, y0], [x1, y1]) = match p[1] < q[1] {
-                true => (1, *p, *q),
-                false => (-1, *q, *p),
+            let (way, [x0, y0], [x1, y1]) = if p[1] < q[1] {
+                (1, *p, *q)
+            } else {
+                (-1, *q, *p)
             };
             let slope = (x1 - x0) / (y1 - y0);
             edges.push(Edge {

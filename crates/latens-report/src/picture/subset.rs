@@ -20,9 +20,10 @@ pub fn subset(face: &Face, glyphs: impl IntoIterator<Item = GlyphId>) -> Result<
     let long = table(b"head")?.get(51) == Some(&1);
     let outline = |glyph: u16| -> Option<&[u8]> {
         let at = |k: usize| -> Option<usize> {
-            Some(match long {
-                true => word(loca, 4 * k)? << 16 | word(loca, 4 * k + 2)?,
-                false => 2 * word(loca, 2 * k)?,
+            Some(if long {
+                word(loca, 4 * k)? << 16 | word(loca, 4 * k + 2)?
+            } else {
+                2 * word(loca, 2 * k)?
             })
         };
         glyf.get(at(usize::from(glyph))?..at(usize::from(glyph) + 1)?)

@@ -154,9 +154,10 @@ impl<'s> Reader<'s> {
             self.clips.insert(name, [x0, y0, x1, y1]);
             return Ok(());
         }
-        match width > 0.0 && height > 0.0 {
-            true => self.shape(tag, Path::rectangle(corner, width, height)),
-            false => Ok(()),
+        if width > 0.0 && height > 0.0 {
+            self.shape(tag, Path::rectangle(corner, width, height))
+        } else {
+            Ok(())
         }
     }
 

@@ -39,10 +39,11 @@ pub fn exact_trajectory(
         };
         let (next, cost) = smoother.minimise(states.clone(), ON_THE_WAY);
         let exact = cost.physics < EXACT * cost.data || decade == DECADES;
-        let next = match exact {
-            true => smoother.improve((next, cost), AT_THE_END - ON_THE_WAY).0,
-            false => next,
-        };
+        let next = if exact {
+smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
+} else {
+next
+};
         if next.iter().all(|x| x.is_finite()) {
             states = next;
         }

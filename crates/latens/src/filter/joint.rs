@@ -26,6 +26,17 @@ pub struct Cross {
     g: Vec<f64>,
 }
 
+/// What a channel measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Which channel.
+    pub channel: usize,
+    /// NaN where nothing was measured.
+    pub value: f64,
+    /// R_y.
+    pub variance: f64,
+}
+
 impl Cross {
     /// States and θ are independent; `rows` of the states depend on θ.
     pub fn new(states: usize, parameters: usize, rows: usize) -> Self {
@@ -106,15 +117,19 @@ impl Cross {
         Ok(())
     }
 
-    /// Corrects states and θ with a channel that measured `y` with variance r; `None` where `y` is
-    /// NaN, else (ν, s). θ stays as it is where s is no variance.
+    /// Corrects states and θ with a reading; `None` where nothing was measured, else (ν, s). θ stays as it is where s is no variance.
     pub fn correct(
         &mut self,
         filter: &mut ExtendedFilter,
         theta: &mut [f64],
         covariance: &mut PackedCovariance,
-        (channel, y, r): (usize, f64, f64),
+        reading: Reading,
     ) -> Option<(f64, f64)> {
+        let Reading {
+            channel,
+            value: y,
+            variance: r,
+        } = reading;
         let p = theta.len();
         self.g.fill(0.0);
         for (h, cross) in filter.row(channel).iter().zip(self.values.chunks_exact(p)) {

@@ -220,7 +220,7 @@ mod tests {
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::simulate::{Simulation, simulate};
-    use crate::solve::initial_theta;
+    use crate::look::prior::initial_theta;
     use crate::systems;
 
     /// Blocks, panels and multiplied-out channels give what the recursion gives as it is written,

@@ -105,13 +105,14 @@ impl Smoother<'_> {
     /// The same without the deviations.
     pub fn minimise(&self, start: Vec<f64>, iterations: usize) -> (Vec<f64>, Cost) {
         let cost = self.cost(&start);
-        self.improve((start, cost), iterations)
+        self.improve(start, cost, iterations)
     }
 
     /// The same from a trajectory whose cost is known.
     pub(crate) fn improve(
         &self,
-        (mut states, mut cost): (Vec<f64>, Cost),
+        mut states: Vec<f64>,
+        mut cost: Cost,
         iterations: usize,
     ) -> (Vec<f64>, Cost) {
         const TOLERANCE: f64 = 1e-6;

@@ -101,10 +101,11 @@ impl Predictor<'_> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let noise = self.open_start(record, &self.noise.times(self.variance_inflation));
         let smoother = self.smoother(&stepper, record, &noise);
-        match self.draws.is_empty() {
-            true => smoother.draws(states, &vec![vec![]; DRAWS]),
-            false => smoother.draws(states, self.draws),
-        }
+        if self.draws.is_empty() {
+smoother.draws(states, &vec![vec![]; DRAWS])
+} else {
+smoother.draws(states, self.draws)
+}
     }
 }
 

@@ -50,10 +50,11 @@ pub fn median_run(runs: &[&[f64]]) -> Vec<f64> {
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
-    match values.len().is_multiple_of(2) {
-        true => f64::midpoint(values[half - 1], values[half]),
-        false => values[half],
-    }
+    if values.len().is_multiple_of(2) {
+f64::midpoint(values[half - 1], values[half])
+} else {
+values[half]
+}
 }
 
 /// A record predicted by all members: each from its own start, simulated by itself.

@@ -329,7 +329,7 @@ fn together(mut members: Vec<Fit>, stepper: &Stepper, data: Data) -> Fit {
     fit.tracks = tracks;
     let facts = members.iter().enumerate().map(|(k, member)| MemberFacts {
         seed: member.facts.seed,
-        run: crate::fit::facts::member_folder(k),
+        run: facts::member_folder(k),
         nrmse: member
             .facts
             .records

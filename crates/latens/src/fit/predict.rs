@@ -106,12 +106,11 @@ impl NoiseFactor {
     /// The noise of bands. Looser equations leave misfits that are not correlated; and of few samples
     /// each can but repeat the others.
     fn inflated(self, predictor: &Predictor, samples: usize) -> Noise {
-        match self.0 > 1.0 {
-            true => self.noise(predictor.noise),
-            false => {
+        if self.0 > 1.0 {
+self.noise(predictor.noise)
+} else {
                 (predictor.noise).times(predictor.variance_inflation.min(samples.max(1) as f64))
-            }
-        }
+}
     }
 }
 
@@ -156,13 +155,12 @@ impl Predictor<'_> {
             start: variance,
             ..self.noise.times(self.variance_inflation)
         };
-        let bands = match states.iter().all(|x| x.is_finite()) {
-            true => {
+        let bands = if states.iter().all(|x| x.is_finite()) {
                 let smoother = self.smoother(&stepper, &rest, &noise);
                 smoother.bands(&states, self.draws, Mode::Filter)
-            }
-            false => Bands::endless(rest.len(), system.states(), system.measurements()),
-        };
+} else {
+Bands::endless(rest.len(), system.states(), system.measurements())
+};
         Prediction {
             from,
             outputs: score::outputs(&stepper, &rest, self.theta, &states),

@@ -25,7 +25,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::filter::extended::ExtendedFilter;
-use crate::filter::joint::Cross;
+use crate::filter::joint::{Cross, Reading};
 use crate::model::Point;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Noise, show};
@@ -368,7 +368,12 @@ impl<'s> Stream<'s> {
             match &mut self.cross {
                 Some(cross) => {
                     let (theta, covariance) = (&mut self.theta, &mut self.covariance);
-                    cross.correct(filter, theta, covariance, (c, y, r));
+                    let reading = Reading {
+                        channel: c,
+                        value: y,
+                        variance: r,
+                    };
+                    cross.correct(filter, theta, covariance, reading);
                 }
                 None => {
                     filter.correct(c, y, r);

@@ -67,7 +67,7 @@ pub fn write(
                 let _ = fs::rename(&old, &real);
                 return Err(failed(e));
             }
-            fs::remove_dir_all(&old).map_err(|e| Error::io("remove the old run in", &old, e))
+            fs::remove_dir_all(&old).map_err(|e| Error::io("remove the old fit in", &old, e))
         }
     }
 }

@@ -1,8 +1,13 @@
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::*;
+use crate::fit::Start;
+use crate::fit::learn::{Data, learn};
+use crate::model::settings::Settings;
+use crate::record::{Record, Source};
 use crate::simulate::{Simulation, simulate};
-use crate::solve::{Settings, Silent, Solver, fit};
+use crate::solve::{self, Silent};
 
 /// A spring whose stiffness is an unknown constant and whose friction is a network.
 const MODEL_TEXT: &str = r#"
@@ -27,21 +32,39 @@ k = 3
 v = "-3*z - 0.3*v"
 "#;
 
+/// A fit, and a place for its folder.
 struct Case {
     place: tempfile::TempDir,
-    model: Model,
-    records: Vec<Record>,
+    sources: Vec<Source>,
     fit: Fit,
 }
 
+fn settings(solver: &str, passes: usize) -> Settings {
+    let own = solve::find(solver).unwrap().settings();
+    Settings { passes, ..own }
+}
+
+fn fitted(sources: &[Source], model: &Model, settings: &Settings) -> Fit {
+    let data = Data {
+        train: sources,
+        validate: &[],
+    };
+    learn(model, data, settings, &mut Silent).unwrap()
+}
+
 impl Case {
-    fn new(records: usize, single_precision: bool) -> Self {
-        let settings = Settings {
-            epochs: 2,
-            single_precision,
-            ..Settings::new(Solver::Alternating)
-        };
-        Self::fitted(records, &settings)
+    /// Any fit, of one record.
+    fn new() -> Self {
+        static FIT: OnceLock<(Vec<Source>, Fit)> = OnceLock::new();
+        let (sources, fit) = FIT.get_or_init(|| {
+            let case = Self::fitted(1, &settings("alternating", 2));
+            (case.sources, case.fit)
+        });
+        Self {
+            place: tempfile::tempdir().unwrap(),
+            sources: sources.clone(),
+            fit: fit.clone(),
+        }
     }
 
     fn fitted(records: usize, settings: &Settings) -> Self {
@@ -51,14 +74,14 @@ impl Case {
             start: vec![(0, 1.0 + k as f64)],
             ..Simulation::default()
         });
-        let records: Vec<Record> = each.map(|s| simulate(&model, &s).unwrap()).collect();
-        let fit = fit(&model, &records, settings, &mut Silent).unwrap();
-        let place = tempfile::tempdir().unwrap();
+        let records = each.map(|s| simulate(&model, &s).unwrap());
+        let sources: Vec<Source> = records
+            .map(|record| Source::of_record(record, &model).unwrap())
+            .collect();
         Self {
-            place,
-            model,
-            records,
-            fit,
+            place: tempfile::tempdir().unwrap(),
+            fit: fitted(&sources, &model, settings),
+            sources,
         }
     }
 
@@ -66,23 +89,21 @@ impl Case {
         self.place.path().join("run")
     }
 
-    fn sources(&self) -> Vec<Source<'_>> {
-        let each = self.records.iter().map(|record| Source {
-            file: "spring.csv".into(),
-            sha256: sha256(b"spring"),
-            record,
-        });
-        each.collect()
+    fn save(&self, replace: bool) -> Result<(), Error> {
+        if replace {
+            self.fit.replace(self.folder())
+        } else {
+            self.fit.save(self.folder())
+        }
     }
 
-    fn save(&self, replace: bool) -> Result<(), Error> {
-        let about = About {
-            seconds: 1.5,
-            threads: 1,
-            ..About::default()
-        };
-        let facts = Facts::new(&self.fit, &self.sources(), about);
-        save(&self.fit, &self.sources(), &facts, self.folder(), replace)
+    fn saved(&self) -> Fit {
+        self.save(false).unwrap();
+        Fit::load(self.folder()).unwrap()
+    }
+
+    fn record(&self, place: usize) -> &Record {
+        &self.sources[place].record
     }
 
     fn names(&self) -> Vec<String> {
@@ -96,35 +117,32 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-/// The files of a run in memory are those of the folder, and make the same run.
+/// The files of a fit in memory are those of the folder, and make the same fit.
 #[test]
-fn a_run_needs_no_folder() {
+fn a_fit_needs_no_folder() {
     let settings = Settings {
-        epochs: 2,
         ensemble: 2,
-        ..Settings::new(Solver::Batch)
+        ..settings("batch", 2)
     };
     let case = Case::fitted(2, &settings);
-    let facts = Facts::new(&case.fit, &case.sources(), About::default());
-    let own = files(&case.fit, &case.sources(), &facts).unwrap();
-    save(&case.fit, &case.sources(), &facts, case.folder(), false).unwrap();
-    fs::write(case.folder().join("report.html"), "made again").unwrap();
-    fs::write(case.folder().join("notes.txt"), "not its own").unwrap();
-    assert_eq!(load_files(case.folder()).unwrap(), own);
+    let own = case.fit.to_files().unwrap();
+    case.save(false).unwrap();
+    for (name, bytes) in &own {
+        assert_eq!(&fs::read(case.folder().join(name)).unwrap(), bytes, "{name}");
+    }
     assert!(own.contains_key("ensemble/2/states_1.csv"));
     let (one, other) = (
-        from_files(&own, "memory").unwrap(),
-        load(case.folder()).unwrap(),
+        Fit::from_files(&own, "memory").unwrap(),
+        Fit::load(case.folder()).unwrap(),
     );
     assert_eq!(bits(&one.theta), bits(&other.theta));
     assert_eq!(one.draws, other.draws);
     assert_eq!(bits(&one.members[1].theta), bits(&other.members[1].theta));
-    let again = case.place.path().join("again");
-    save_files(&own, &again, false).unwrap();
-    assert_eq!(load_files(&again).unwrap(), own);
+    assert_eq!(one.to_files().unwrap(), own);
+    assert_eq!(other.to_files().unwrap(), own);
     let mut damaged = own;
     damaged.remove("ensemble/1/weights.safetensors");
-    let message = from_files(&damaged, "memory").unwrap_err().to_string();
+    let message = Fit::from_files(&damaged, "memory").unwrap_err().to_string();
     assert!(
         message.starts_with("cannot read memory/ensemble/1/weights.safetensors"),
         "{message}"
@@ -133,51 +151,58 @@ fn a_run_needs_no_folder() {
 
 #[test]
 fn what_is_loaded_is_what_was_saved_bit_for_bit() {
-    for single in [false, true] {
-        let case = Case::new(1, single);
-        case.save(false).unwrap();
-        let run = load(case.folder()).unwrap();
-        assert_eq!(bits(&run.theta), bits(&case.fit.theta));
+    for single_precision in [false, true] {
+        let settings = Settings {
+            single_precision,
+            ..settings("alternating", 2)
+        };
+        let case = Case::fitted(1, &settings);
+        let loaded = case.saved();
+        assert_eq!(bits(&loaded.theta), bits(&case.fit.theta));
         assert_eq!(
-            bits(&run.covariance.clone().to_packed()),
+            bits(&loaded.covariance.clone().to_packed()),
             bits(&case.fit.covariance.clone().to_packed())
         );
         let (found, kept) = (
-            run.model.system.networks(),
+            loaded.model.system.networks(),
             case.fit.model.system.networks(),
         );
         assert_eq!(found.len(), kept.len());
         for (a, b) in found.iter().zip(kept) {
             assert_eq!(a.scaling, b.scaling);
         }
-        assert_eq!(run.model.text, case.model.text);
-        assert_eq!(run.facts.settings, case.fit.settings);
-        assert_eq!(run.facts.noise, case.fit.noise);
-        assert_eq!(run.facts.scales, case.fit.scales);
-        assert_eq!(run.facts.sample_time.to_bits(), case.fit.dt.to_bits());
-        assert_eq!(run.facts.epochs.len(), 2);
+        assert_eq!(loaded.model.text, MODEL_TEXT);
+        let (found, kept) = (&loaded.facts, &case.fit.facts);
+        assert_eq!(found.settings, settings);
+        assert_eq!(found.settings, kept.settings);
+        assert_eq!(found.noise, kept.noise);
+        assert_eq!(found.scales, kept.scales);
+        assert_eq!(found.sample_time.to_bits(), kept.sample_time.to_bits());
+        assert_eq!(found.passes.len(), 2);
+        for (found, kept) in loaded.tracks.iter().zip(&case.fit.tracks) {
+            assert_eq!(found.place, kept.place);
+            assert_eq!(bits(&found.smoothed), bits(&kept.smoothed));
+            assert_eq!(bits(&found.deviations), bits(&kept.deviations));
+            assert_eq!(bits(&found.one_step), bits(&kept.one_step));
+            assert_eq!(bits(&found.free_run), bits(&kept.free_run));
+            assert_eq!(bits(&found.record.outputs), bits(&kept.record.outputs));
+        }
+        assert_eq!(loaded.tracks.len(), case.fit.tracks.len());
+        assert!(loaded.missing.is_empty());
     }
 }
 
-/// A run predicts what its fit did, to the last bit, bands and warnings included; one without draws,
-/// as the recursions and the first versions wrote, counts the start alone in its bands.
+/// What is loaded predicts what was fitted, to the last bit, bands and warnings included; one without
+/// draws, as the recursions and the first versions wrote, counts the start alone in its bands.
 #[test]
-fn a_run_predicts_what_its_fit_did() {
-    use crate::estimate::Start;
-    for solver in [Solver::Batch, Solver::Alternating] {
-        let case = Case::fitted(
-            2,
-            &Settings {
-                epochs: 3,
-                ..Settings::new(solver)
-            },
-        );
-        case.save(false).unwrap();
-        let run = load(case.folder()).unwrap();
-        assert_eq!(run.draws.is_empty(), solver == Solver::Alternating);
-        assert_eq!(run.draws, case.fit.draws);
-        let [a, b] = [case.fit.predictor(), run.predictor()]
-            .map(|p| p.predict(&case.records[1], Start::WarmUp(40)));
+fn what_is_loaded_predicts_what_was_fitted() {
+    for solver in ["batch", "alternating"] {
+        let case = Case::fitted(2, &settings(solver, 3));
+        let loaded = case.saved();
+        assert_eq!(loaded.draws.is_empty(), solver == "alternating");
+        assert_eq!(loaded.draws, case.fit.draws);
+        let [a, b] =
+            [&case.fit, &loaded].map(|fit| fit.free_run(case.record(1), Start::WarmUp(40)));
         for (found, kept) in [
             (&a.states, &b.states),
             (&a.deviations, &b.deviations),
@@ -192,27 +217,26 @@ fn a_run_predicts_what_its_fit_did() {
 }
 
 #[test]
-fn a_run_repeats_from_its_own_settings() {
-    let case = Case::new(2, false);
-    case.save(false).unwrap();
-    let run = load(case.folder()).unwrap();
-    let again = fit(&run.model, &case.records, &run.facts.settings, &mut Silent).unwrap();
+fn a_fit_repeats_from_its_own_settings() {
+    let case = Case::fitted(2, &settings("alternating", 2));
+    let loaded = case.saved();
+    let again = fitted(&case.sources, &loaded.model, &loaded.facts.settings);
     assert_eq!(bits(&again.theta), bits(&case.fit.theta));
 }
 
 #[test]
 fn the_folder_holds_the_states_of_each_record() {
-    let case = Case::new(2, false);
+    let case = Case::fitted(2, &settings("alternating", 2));
     case.save(false).unwrap();
     for k in 1..=2 {
         let path = case.folder().join(format!("states_{k}.csv"));
-        let table = crate::record::Table::read(path).unwrap();
+        let table = Table::read(path).unwrap();
         assert_eq!(
             table.names().collect::<Vec<_>>().join(" "),
             "t z truth_z truth_v z.smoothed z.std z.one_step z.free_run v.smoothed v.std v.one_step v.free_run"
         );
     }
-    let facts = load(case.folder()).unwrap().facts;
+    let facts = Fit::load(case.folder()).unwrap().facts;
     let constant = &facts.unknowns[0];
     assert_eq!(
         (constant.name.as_str(), constant.unit.as_str()),
@@ -228,26 +252,26 @@ fn the_folder_holds_the_states_of_each_record() {
 }
 
 #[test]
-fn a_run_is_replaced_only_when_asked() {
-    let case = Case::new(1, false);
+fn a_fit_is_replaced_only_when_asked() {
+    let case = Case::new();
     case.save(false).unwrap();
     let message = case.save(false).unwrap_err().to_string();
-    assert!(message.contains("--force"), "{message}");
+    assert!(message.contains("replace it with force"), "{message}");
     assert!(check(case.folder(), false).is_err());
     case.save(true).unwrap();
     assert_eq!(case.names(), ["run"]);
-    assert!(load(case.folder()).is_ok());
+    assert!(Fit::load(case.folder()).is_ok());
 }
 
 #[test]
-fn what_is_not_a_run_is_never_touched() {
-    let case = Case::new(1, false);
+fn what_is_not_a_fit_is_never_touched() {
+    let case = Case::new();
     let notes = case.folder().join("notes.txt");
     fs::create_dir(case.folder()).unwrap();
     fs::write(&notes, "mine").unwrap();
     for replace in [false, true] {
         let message = case.save(replace).unwrap_err().to_string();
-        assert!(message.contains("not a run"), "{message}");
+        assert!(message.contains("holds no fit"), "{message}");
     }
     // nor is a run with something else in it
     fs::remove_file(&notes).unwrap();
@@ -260,11 +284,11 @@ fn what_is_not_a_run_is_never_touched() {
 }
 
 #[test]
-fn an_error_on_the_way_leaves_the_old_run_and_nothing_else() {
-    let case = Case::new(1, false);
+fn an_error_on_the_way_leaves_the_old_fit_and_nothing_else() {
+    let case = Case::new();
     case.save(false).unwrap();
     let before = fs::read(case.folder().join(FACTS)).unwrap();
-    let result = folder::write(&case.folder(), true, |put| {
+    let result = disk::write(&case.folder(), true, |put| {
         put(MODEL.into(), b"half".to_vec())?;
         Err(Error::Stopped)
     });
@@ -275,9 +299,9 @@ fn an_error_on_the_way_leaves_the_old_run_and_nothing_else() {
 
 #[test]
 fn damage_is_named() {
-    let case = Case::new(1, false);
-    let message = |case: &Case| load(case.folder()).unwrap_err().to_string();
-    assert!(message(&case).contains("no such run folder"));
+    let case = Case::new();
+    let message = |case: &Case| Fit::load(case.folder()).unwrap_err().to_string();
+    assert!(message(&case).contains("no such folder of a fit"));
     fs::create_dir(case.folder()).unwrap();
     assert!(message(&case).contains("it has no fit.json"));
     case.save(false).unwrap();

@@ -197,7 +197,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         let samples: usize = records.iter().map(Record::len).sum();
         let windows = (WINDOWED / window).clamp(WINDOWS.0, WINDOWS.1);
         let own = (windows * record.len()).div_ceil(samples);
-        along(model, walked, (k, record), window, own)
+        along(model, walked, k, record, window, own)
     });
     let found: Vec<Along> = found.collect();
     let moments: Vec<Moment> = found.iter().flat_map(|a| a.moments.clone()).collect();
@@ -227,7 +227,8 @@ struct Along {
 fn along(
     model: &Model,
     walked: &Walked,
-    (k, record): (usize, &Record),
+    k: usize,
+    record: &Record,
     window: usize,
     windows: usize,
 ) -> Along {
@@ -382,10 +383,11 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
         for moment in moments {
             let record = &records[moment.record];
             let k = record.time.partition_point(|t| *t < moment.time);
-            let value = match c < d_y {
-                true => record.output(k)[c],
-                false => record.input(k)[c - d_y],
-            };
+            let value = if c < d_y {
+record.output(k)[c]
+} else {
+record.input(k)[c - d_y]
+};
             if !value.is_nan() {
                 values.push((value, moment.seen[j] <= DETERMINED));
             }
@@ -395,20 +397,22 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
         let none = values.len() as f64 - all;
         let (mut below, mut not_below) = (0.0, 0.0);
         for pair in values.windows(2) {
-            match pair[0].1 {
-                true => below += 1.0,
-                false => not_below += 1.0,
-            }
+            if pair[0].1 {
+below += 1.0;
+} else {
+not_below += 1.0;
+}
             if pair[0].0 == pair[1].0 {
                 continue;
             }
             let telling = 0.5 * ((all - below) / all + not_below / none);
             let (above, telling) = (telling >= 0.5, telling.max(1.0 - telling));
             if telling >= TELLING && best.as_ref().is_none_or(|(before, _)| telling > *before) {
-                let signal = match c < d_y {
-                    true => &model.measurements[c],
-                    false => &model.inputs[c - d_y],
-                };
+                let signal = if c < d_y {
+&model.measurements[c]
+} else {
+&model.inputs[c - d_y]
+};
                 let when = When {
                     signal: signal.name.clone(),
                     unit: signal.unit.clone(),

@@ -164,8 +164,8 @@ fn walks(
         SIGNAL_WALKS
     };
     let walks = levels.map(|level| {
-        let noise = loose(settings, model, &scales, dt, (level, rows));
-        walk(model, records, &noise, &scales, dt, rows, (&[0.0], 3))
+        let noise = loose(settings, model, &scales, dt, level, rows);
+        walk(model, records, &noise, &scales, dt, &First { rows, offsets: &[0.0], iterations: 3 })
     });
     let likelihood = |i: usize| {
         if walks[i].0.is_nan() {
@@ -178,14 +178,18 @@ fn walks(
         .max_by(|&a, &b| likelihood(a).total_cmp(&likelihood(b)))
         .unwrap_or(0);
     scales::refine(model, &mut scales, &walks[best].1);
-    let noise = loose(settings, model, &scales, dt, (levels[best], rows));
+    let noise = loose(settings, model, &scales, dt, levels[best], rows);
     let offsets = if signals.is_empty() {
         &STARTS[..1]
     } else {
         &STARTS
     };
-    let more = (offsets, SMOOTHING_STEPS);
-    let (_, smoothed) = walk(model, records, &noise, &scales, dt, rows, more);
+    let last = First {
+        rows,
+        offsets,
+        iterations: SMOOTHING_STEPS,
+    };
+    let (_, smoothed) = walk(model, records, &noise, &scales, dt, &last);
     scales::refine(model, &mut scales, &smoothed);
     (scales, noise, smoothed)
 }
@@ -196,7 +200,8 @@ fn loose(
     model: &Model,
     scales: &SignalScales,
     dt: f64,
-    (level, rows): (f64, &[usize]),
+    level: f64,
+    rows: &[usize],
 ) -> Noise {
     let loose = Settings {
         known_noise: Level::Relative(level * KNOWN_ROWS),
@@ -207,6 +212,16 @@ fn loose(
     noise_with(&loose, model, scales, dt, rows)
 }
 
+/// How records are smoothed before anything is learned.
+struct First<'a> {
+    /// What walks at random.
+    rows: &'a [usize],
+    /// Where the hidden states start, in scales from their centres.
+    offsets: &'a [f64],
+    /// Gauss–Newton steps.
+    iterations: usize,
+}
+
 /// The records smoothed with networks at zero and their rows as random walks, and the log
 /// likelihood of the data.
 fn walk(
@@ -215,9 +230,13 @@ fn walk(
     noise: &Noise,
     scales: &SignalScales,
     dt: f64,
-    rows: &[usize],
-    (offsets, iterations): (&[f64], usize),
+    first: &First,
 ) -> (f64, Vec<Smoothed>) {
+    let First {
+        rows,
+        offsets,
+        iterations,
+    } = *first;
     let stepper = Stepper::over(model, &model.system, dt, records);
     let zero = vec![0.0; model.system.parameters()];
     let mut hidden = model.hidden();
@@ -309,10 +328,11 @@ fn scale_networks(
             let (mut center, mut scale) = (vec![], vec![]);
             for &(low, high) in &ranges[i] {
                 let (c, s) = ((low + high) / 2.0, (high - low) / 2.0);
-                let (c, s) = match s.is_finite() {
-                    true => (c, scales::usable(c, s)),
-                    false => (0.0, 1.0),
-                };
+                let (c, s) = if s.is_finite() {
+(c, scales::usable(c, s))
+} else {
+(0.0, 1.0)
+};
                 center.push(c);
                 scale.push(s);
             }

@@ -350,7 +350,7 @@ mod tests {
                     record.outputs[k] = f64::NAN;
                 }
             }
-            scales(&model, &[record], &vec![0.0; model.system.parameters()])
+            estimate(&model, &[record], &vec![0.0; model.system.parameters()])
         };
         let whole = look(text, 1);
         let sparse = look(text, 10);
@@ -432,7 +432,7 @@ mod tests {
             let theta = vec![0.0; model.system.parameters()];
             let n = model.states.len();
             let truth = record.truth.clone().unwrap();
-            let found = scales(&model, &[record], &theta);
+            let found = estimate(&model, &[record], &theta);
             for i in model.hidden() {
                 let values = truth.iter().skip(i).step_by(n).copied();
                 let (center, scale) = center_and_scale(values).unwrap();

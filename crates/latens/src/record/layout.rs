@@ -174,9 +174,10 @@ pub(super) fn check_mapping<V: AsRef<[f64]>>(
         if !known.contains(name) {
             // A state that is not measured is only ever given as truth.
             let truth = format!("truth_{name}");
-            let suggestion = match known.contains(&truth) {
-                true => Some(truth),
-                false => suggest(name, known.iter().map(String::as_str)),
+            let suggestion = if known.contains(&truth) {
+                Some(truth)
+            } else {
+                suggest(name, known.iter().map(String::as_str))
             };
             return Err(RecordError::MappingUnknownName {
                 name: name.clone(),

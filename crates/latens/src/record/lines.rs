@@ -108,9 +108,10 @@ impl Lines {
         }
         let Some(columns) = known else {
             let object = text.trim_start().starts_with('{');
-            self.columns = Some(match object {
-                true => self.keys()?,
-                false => self.header(text)?,
+            self.columns = Some(if object {
+                self.keys()?
+            } else {
+                self.header(text)?
             });
             self.line -= usize::from(object);
             return if object { self.read(bytes) } else { Ok(false) };

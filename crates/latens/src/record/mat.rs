@@ -107,9 +107,10 @@ impl<'a> Bytes<'a> {
 
     fn u32(&mut self) -> Option<u32> {
         let word = self.take(4)?.try_into().ok()?;
-        Some(match self.big {
-            true => u32::from_be_bytes(word),
-            false => u32::from_le_bytes(word),
+        Some(if self.big {
+            u32::from_be_bytes(word)
+        } else {
+            u32::from_le_bytes(word)
         })
     }
 }
@@ -251,14 +252,11 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[ignore = "needs the data sets"]
     fn the_positioning_system_equals_its_csv() {
         for (mat, csv) in [("DATA_EMPS.mat", "train"), ("DATA_EMPS_PULSES.mat", "test")] {
-            let Some(mat) = dataset(&format!("emps/{mat}")) else {
-                return;
-            };
-            let Some(csv) = dataset(&format!("emps/emps_{csv}.csv")) else {
-                return;
-            };
+            let mat = dataset(&format!("emps/{mat}"));
+            let csv = dataset(&format!("emps/emps_{csv}.csv"));
             let (mat, csv) = (Table::read(mat).unwrap(), Table::read(csv).unwrap());
             assert!(["kp", "kv", "gtau"].iter().all(|n| mat.find(n).is_none()));
             for (a, b) in [

@@ -204,17 +204,15 @@ impl Record {
 pub(crate) mod testing {
     use std::path::{Path, PathBuf};
 
-    /// A file of `shared/datasets` beside the project, or of `LATENS_DATASETS`; says so if absent.
-    pub fn dataset(name: &str) -> Option<PathBuf> {
+    /// A file of `shared/datasets` beside the project, or of `LATENS_DATASETS`.
+    pub fn dataset(name: &str) -> PathBuf {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folders = here.ancestors().map(|a| a.join("shared/datasets"));
         let folder = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
         let path = folder.into_iter().chain(folders).map(|f| f.join(name));
-        let found = path.into_iter().find(|p| p.is_file());
-        if found.is_none() {
-            println!("skipped: no data set {name}; set LATENS_DATASETS to its folder");
-        }
-        found
+        let mut found = path.into_iter().filter(|p| p.is_file());
+        let missing = || panic!("no data set {name}; set LATENS_DATASETS to its folder");
+        found.next().unwrap_or_else(missing)
     }
 
     pub fn names(text: &str) -> Vec<String> {
@@ -324,10 +322,9 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs the data sets"]
     fn the_positioning_system_is_read_with_a_mapping() {
-        let Some(path) = dataset("emps/emps_train.csv") else {
-            return;
-        };
+        let path = dataset("emps/emps_train.csv");
         let (inputs, measurements, states) = (names("u"), names("q"), names("q v"));
         let layout = Layout {
             inputs,

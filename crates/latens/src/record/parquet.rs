@@ -62,9 +62,10 @@ fn read(
     let logical = about.logical_type_ref();
     let unsigned = about.sort_order() == SortOrder::UNSIGNED;
     let decimal = about.converted_type() == ConvertedType::DECIMAL;
-    let unit = match decimal {
-        true => 10f64.powi(about.type_scale()),
-        false => 1.0,
+    let unit = if decimal {
+        10f64.powi(about.type_scale())
+    } else {
+        1.0
     };
     let ticks = ticks(about);
     let mut integer = |value: i64| match ticks {
@@ -76,13 +77,19 @@ fn read(
         ColumnReader::BoolColumnReader(r) => each(r, about, rows, values, |v| f64::from(*v)),
         ColumnReader::FloatColumnReader(r) => each(r, about, rows, values, |v| f64::from(*v)),
         ColumnReader::DoubleColumnReader(r) => each(r, about, rows, values, |v| *v),
-        ColumnReader::Int32ColumnReader(r) => each(r, about, rows, values, |v| match unsigned {
-            true => f64::from(v.cast_unsigned()),
-            false => integer(i64::from(*v)),
+        ColumnReader::Int32ColumnReader(r) => each(r, about, rows, values, |v| {
+            if unsigned {
+                f64::from(v.cast_unsigned())
+            } else {
+                integer(i64::from(*v))
+            }
         }),
-        ColumnReader::Int64ColumnReader(r) => each(r, about, rows, values, |v| match unsigned {
-            true => v.cast_unsigned() as f64,
-            false => integer(*v),
+        ColumnReader::Int64ColumnReader(r) => each(r, about, rows, values, |v| {
+            if unsigned {
+                v.cast_unsigned() as f64
+            } else {
+                integer(*v)
+            }
         }),
         ColumnReader::FixedLenByteArrayColumnReader(r)
             if logical == Some(&LogicalType::Float16) =>

@@ -62,10 +62,11 @@ pub fn run(
         Some(resumed) => Start::From(resumed),
         None => Start::At(initial_theta(problem.model, seed)),
     };
-    let several = match resumed.is_empty() {
-        true => settings.starts.max(settings.ensemble),
-        false => settings.ensemble,
-    };
+    let several = if resumed.is_empty() {
+settings.starts.max(settings.ensemble)
+} else {
+settings.ensemble
+};
     if several > 1 {
         let together = Mutex::new((0, observer));
         let seeds = (0..several as u64).map(|k| settings.seed.wrapping_add(k));

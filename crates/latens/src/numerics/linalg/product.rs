@@ -320,10 +320,11 @@ mod tests {
             let (at, bt) = (turn(&a), turn(&b));
             let run = || {
                 let mut c = waves(rows, columns, 1.9);
-                match turned {
-                    true => c.add_product(-0.5, at.view().transposed(), bt.view().transposed()),
-                    false => c.add_product(-0.5, a.view(), b.view()),
-                }
+                if turned {
+c.add_product(-0.5, at.view().transposed(), bt.view().transposed());
+} else {
+c.add_product(-0.5, a.view(), b.view());
+}
                 c
             };
             let (before, after) = (waves(rows, columns, 1.9), run());

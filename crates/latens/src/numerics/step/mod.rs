@@ -452,10 +452,11 @@ mod tests {
                     let at = record.point(k, &[1.0], &[]);
                     stepper.advance(&mut scratch, at, span, &mut next);
                     stepper.linearise(&mut scratch, at, span, false, &mut out);
-                    let after = match first_order && k < 3 {
-                        true => (u[k] + u[k + 1]) / 2.0,
-                        false => u[k],
-                    };
+                    let after = if first_order && k < 3 {
+(u[k] + u[k + 1]) / 2.0
+} else {
+u[k]
+};
                     assert!((next[0] - 1.0 - 0.5 * after).abs() < 1e-15, "{hold} {k}");
                     assert!((out.next[0] - next[0]).abs() < 1e-15, "{hold} {k}");
                 }

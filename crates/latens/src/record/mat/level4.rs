@@ -78,15 +78,14 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs the data sets"]
     fn the_coupled_drives_of_level_4_equal_their_csv() {
-        let Some(mat) = dataset("coupled_electric_drives/DATAUNIF.MAT") else {
-            return;
-        };
+        let mat = dataset("coupled_electric_drives/DATAUNIF.MAT");
         let mat = Table::read(mat).unwrap();
         for (u, z, level) in [("u11", "z11", "low"), ("u12", "z12", "high")] {
             for (part, range) in [("train", 0..400), ("test", 400..500)] {
                 let csv = format!("coupled_electric_drives/ced_{level}_{part}.csv");
-                let Some(csv) = dataset(&csv) else { return };
+                let csv = dataset(&csv);
                 let csv = Table::read(csv).unwrap();
                 assert!(close(&values(&mat, u)[range.clone()], values(&csv, "u_V")));
                 assert!(close(&values(&mat, z)[range], values(&csv, "y")));

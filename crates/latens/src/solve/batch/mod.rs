@@ -182,17 +182,14 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         mut noise,
         prior,
         mut variance_inflation,
-    } = match stopped {
-        true => Settled {
-            noise: stage_noise(problem, settings, at.tightness),
-            prior: at.prior.clone(),
-            variance_inflation: at.variance_inflation,
-        },
-        false => {
-            let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
-            stopped = matches!(end, End::Stopped(_));
-            settled
-        }
+    } = if stopped { Settled {
+        noise: stage_noise(problem, settings, at.tightness),
+        prior: at.prior.clone(),
+        variance_inflation: at.variance_inflation,
+    } } else {
+        let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
+        stopped = matches!(end, End::Stopped(_));
+        settled
     };
     at.variance_inflation = variance_inflation;
     // all variances times a factor leave the gains and multiply the states' own covariance
@@ -236,10 +233,11 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     Ok(Learned {
         covariance: posterior.covariance(precision(settings)),
         // a loose stage's start is not yet that of a simulation
-        free_run: match problem.noisy() && !contradicted {
-            true => problem.measured_error(&iterate.theta, &noise, &smoothed),
-            false => simulated,
-        },
+        free_run: if problem.noisy() && !contradicted {
+problem.measured_error(&iterate.theta, &noise, &smoothed)
+} else {
+simulated
+},
         free_runs: None,
         variance_inflation,
         smoothed,
@@ -287,10 +285,11 @@ fn settle(
             observer,
         };
         at.damping.restart();
-        let limits = match problem.noisy() || variance_inflation > 1.0 {
-            true => &AT_THE_END,
-            false => &NOISE_FREE_END,
-        };
+        let limits = if problem.noisy() || variance_inflation > 1.0 {
+&AT_THE_END
+} else {
+&NOISE_FREE_END
+};
         end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
         if unknown.is_empty() || matches!(end, End::Stopped(_)) {
             break;
@@ -370,10 +369,11 @@ fn tighten(
             damping.restart();
             let fresh = stage > 0 && !rest;
             let limits = Limits {
-                hopeless: match fresh && decades == DECADES[0] {
-                    true => BOLD_STAGE_FACTOR * iterate.cost.total(),
-                    false => f64::INFINITY,
-                },
+                hopeless: if fresh && decades == DECADES[0] {
+BOLD_STAGE_FACTOR * iterate.cost.total()
+} else {
+f64::INFINITY
+},
                 ..if problem.noisy() {
                     NOISY_WAY
                 } else {
@@ -423,10 +423,11 @@ fn tighten(
         }
         let at = Stage {
             stages: stage + usize::from(!stopped),
-            next: match stopped {
-                true => Next::RestOfStage,
-                false => Next::Stage,
-            },
+            next: if stopped {
+Next::RestOfStage
+} else {
+Next::Stage
+},
             tightness,
             merit,
             determined: found.determined,

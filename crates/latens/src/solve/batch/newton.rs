@@ -239,10 +239,11 @@ impl<'a> Newton<'a> {
             pass: Some(stage + 1),
             step: 0,
             time: 0.0,
-            quantity: match iterate.cost.total().is_finite() {
-                true => "a derivative of the equations".into(),
-                false => "the objective".into(),
-            },
+            quantity: if iterate.cost.total().is_finite() {
+"a derivative of the equations".into()
+} else {
+"the objective".into()
+},
             value: f64::NAN,
             advice: "try another ⟦seed⟧, or fewer arguments of the networks".into(),
         };
@@ -367,7 +368,7 @@ impl<'a> Newton<'a> {
         if let Some(exact) = self.simulated(theta, i, &from) {
             from = exact;
         }
-        (pass.half_square(&means), next.improve(from, PROJECTION))
+        (pass.half_square(&means), next.improve(from.0, from.1, PROJECTION))
     }
 
     /// The simulation from where a trajectory starts, where the objective is lower there.
@@ -456,10 +457,11 @@ impl<'a> Newton<'a> {
             }
         }
         let used = determined / count.iter().sum::<f64>();
-        let one = |c: usize| match count[c] > 0.0 {
-            true => sum[c] / count[c] / (1.0 - used).max(0.5),
-            false => self.noise[0].measurement[c],
-        };
+        let one = |c: usize| if count[c] > 0.0 {
+sum[c] / count[c] / (1.0 - used).max(0.5)
+} else {
+self.noise[0].measurement[c]
+};
         (0..channels).map(one).collect()
     }
 }

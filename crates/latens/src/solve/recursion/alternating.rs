@@ -104,7 +104,7 @@ pub fn sweep(pass: &mut Pass, segments: &[Segment], form: Form) -> Result<(), Er
             return Err(pass.indefinite(&sweeps[sweep], tick, spread));
         }
         pass.drift(&before);
-        pass.tick(tick, &sweeps[0], (tick, ticks))?;
+        pass.tick(tick, &sweeps[0], tick, ticks)?;
     }
     Ok(())
 }

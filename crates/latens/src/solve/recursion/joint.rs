@@ -7,7 +7,7 @@
 
 use super::sweep::{Pass, Segment, Sweep};
 use crate::Error;
-use crate::filter::joint::Cross;
+use crate::filter::joint::{Cross, Reading};
 
 /// One pass over the segments, one after another.
 pub fn sweep(pass: &mut Pass, segments: &[Segment]) -> Result<(), Error> {
@@ -18,7 +18,7 @@ pub fn sweep(pass: &mut Pass, segments: &[Segment]) -> Result<(), Error> {
         for tick in 1..segment.samples.len() {
             joint.predict(pass, tick)?;
             joint.correct(pass, tick)?;
-            pass.tick(tick, &joint.sweep, (done + tick, total))?;
+            pass.tick(tick, &joint.sweep, done + tick, total)?;
         }
         done += segment.samples.len();
     }
@@ -56,9 +56,13 @@ impl<'r> Joint<'r> {
     pub fn correct(&mut self, pass: &mut Pass, tick: usize) -> Result<(), Error> {
         self.sweep.measure(pass, tick);
         for c in 0..pass.noise.measurement.len() {
-            let (y, r) = (self.sweep.measured(tick, c), pass.noise.measurement[c]);
+            let reading = Reading {
+                channel: c,
+                value: self.sweep.measured(tick, c),
+                variance: pass.noise.measurement[c],
+            };
             let (filter, covariance) = (&mut self.sweep.filter, &mut pass.covariance);
-            let corrected = (self.cross).correct(filter, &mut pass.theta, covariance, (c, y, r));
+            let corrected = (self.cross).correct(filter, &mut pass.theta, covariance, reading);
             self.sweep.count(pass, tick, c, corrected)?;
         }
         self.sweep.check(pass, tick)?;

@@ -66,7 +66,8 @@ impl Pass<'_> {
         &mut self,
         tick: usize,
         at: &Sweep,
-        (done, of): (usize, usize),
+        done: usize,
+        of: usize,
     ) -> Result<(), Error> {
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(at, tick, format!("θ[{i}]"), self.theta[i]));

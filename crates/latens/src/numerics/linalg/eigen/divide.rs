@@ -84,15 +84,17 @@ impl Merge {
         let (n, first) = (d.len(), middle - start);
         let z = |k: usize| {
             let half = std::f64::consts::FRAC_1_SQRT_2;
-            match k < first {
-                true => half * vectors[(middle - 1, start + k)],
-                false => half.copysign(beside) * vectors[(middle, start + k)],
-            }
+            if k < first {
+half * vectors[(middle - 1, start + k)]
+} else {
+half.copysign(beside) * vectors[(middle, start + k)]
+}
         };
-        let half = |k: usize| match k < first {
-            true => Half::First,
-            false => Half::Second,
-        };
+        let half = |k: usize| if k < first {
+Half::First
+} else {
+Half::Second
+};
         Self {
             start,
             first,
@@ -201,10 +203,11 @@ impl Merge {
         let mut exact = vec![1.0; count];
         for k in 0..count {
             for (i, (exact, distance)) in exact.iter_mut().zip(turn.column(k)).enumerate() {
-                *exact *= match i == k {
-                    true => -distance,
-                    false => distance / (d[i] - d[k]),
-                };
+                *exact *= if i == k {
+-distance
+} else {
+distance / (d[i] - d[k])
+};
             }
         }
         for (exact, z) in exact.iter_mut().zip(&z) {

@@ -49,10 +49,11 @@ impl Secular<'_> {
             distances[0] = -tau;
             return self.poles[0] + tau;
         }
-        let mut search = match k + 1 < n {
-            true => self.between(k, distances),
-            false => self.beyond(distances),
-        };
+        let mut search = if k + 1 < n {
+self.between(k, distances)
+} else {
+self.beyond(distances)
+};
         let origin = self.poles[search.origin];
         let from = |tau: f64, distances: &mut [f64]| {
             for (distance, pole) in distances.iter_mut().zip(self.poles) {
@@ -77,10 +78,11 @@ impl Secular<'_> {
             }
             before = value.f.abs();
             let next = search.tau + self.increment(&search, &value, distances, k + 1 == n, fixed);
-            let next = match next > search.low && next < search.high {
-                true => next,
-                false => 0.5 * (search.low + search.high),
-            };
+            let next = if next > search.low && next < search.high {
+next
+} else {
+0.5 * (search.low + search.high)
+};
             if next == search.tau || next <= search.low || next >= search.high {
                 break;
             }
@@ -132,10 +134,11 @@ impl Secular<'_> {
             // the weight of the origin's pole is its own
             let gap = self.poles[search.pole + 1] - self.poles[search.pole];
             let weight = |i: usize| (self.z[i] / distances[i]).powi(2);
-            c = match search.origin == search.pole {
-                true => f - far * slope + gap * weight(search.pole),
-                false => f - near * slope - gap * weight(search.pole + 1),
-            };
+            c = if search.origin == search.pole {
+f - far * slope + gap * weight(search.pole)
+} else {
+f - near * slope - gap * weight(search.pole + 1)
+};
         }
         let a = (near + far) * f - near * far * slope;
         let b = near * far * f;
@@ -156,10 +159,11 @@ impl Secular<'_> {
             }
         };
         // f rises: a step that does not go against its sign is none
-        match increment * f < 0.0 {
-            true => increment,
-            false => -f / slope,
-        }
+        if increment * f < 0.0 {
+increment
+} else {
+-f / slope
+}
     }
 
     /// A root between two poles: from the nearer one, starting at the zero of the two terms with
@@ -174,10 +178,11 @@ impl Secular<'_> {
         let (near, far) = (self.z[k].powi(2), self.z[k + 1].powi(2));
         let c = f - near / distances[k] - far / distances[k + 1];
         let left = f >= 0.0;
-        let (a, b) = match left {
-            true => (c * gap + near + far, near * gap),
-            false => (c * gap - near - far, far * gap),
-        };
+        let (a, b) = if left {
+(c * gap + near + far, near * gap)
+} else {
+(c * gap - near - far, far * gap)
+};
         let tau = if left {
             let root = (a * a - 4.0 * b * c).abs().sqrt();
             if a > 0.0 {
@@ -236,10 +241,11 @@ impl Secular<'_> {
 
 /// A start between two bounds.
 fn inside(tau: f64, low: f64, high: f64) -> f64 {
-    match tau > low && tau < high {
-        true => tau,
-        false => 0.5 * (low + high),
-    }
+    if tau > low && tau < high {
+tau
+} else {
+0.5 * (low + high)
+}
 }
 
 #[cfg(test)]

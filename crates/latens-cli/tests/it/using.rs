@@ -1,0 +1,236 @@
+//! What people do with a run: test it, predict, adapt, estimate, simulate; and programs with the JSON.
+
+use crate::program::{Fixture, Place};
+use serde_json::Value;
+
+/// A slide whose friction is known and whose gain is not: linear, and learned in a moment.
+const SLIDE: &str = r#"
+name = "Slide"
+[time]
+step = 0.01
+[inputs]
+u = { unit = "V" }
+[states.q]
+derivative = "v"
+start = 0
+unit = "m"
+[states.v]
+derivative = "gain*u - drag*v"
+start = 0
+unit = "m/s"
+[unknowns]
+gain = { guess = 0.5, scale = 0.2, positive = true, unit = "m/s²/V" }
+drag = { guess = 1, scale = 0.5, positive = true, unit = "1/s" }
+[measurements]
+q = { value = "q", unit = "m" }
+[truth]
+gain = 0.37
+drag = 1.4
+[simulation]
+steps = 1500
+inputs = { u = "2*sin(3*t) + sin(7*t)" }
+"#;
+
+/// A place with the model, a record of it and a fit to that, another start, and one with more drag.
+fn slide() -> Place {
+    static SLID: Fixture = Fixture::new();
+    SLID.place(|place| {
+        place.write("slide.toml", SLIDE);
+        place.write("worn.toml", &SLIDE.replace("drag = 1.4", "drag = 1.6"));
+        place.succeeds("simulate slide.toml --noise 3e-4 -o record.csv");
+        place.succeeds("simulate slide.toml --noise 3e-4 --seed 2 --start v=0.4 -o other.csv");
+        place.succeeds("simulate worn.toml --noise 3e-4 --seed 3 --start v=0.2 -o worn.csv");
+        place.succeeds("fit slide.toml record.csv -q -o run");
+    })
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// The object that a verb prints, which must be what its schema says.
+fn object(place: &Place, line: &str) -> Value {
+    let verb = line.split(' ').next().unwrap();
+    let schema = json(&place.succeeds(&format!("schema {verb}")).out);
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let object = json(&place.succeeds(line).out);
+    let mistakes: Vec<String> = validator
+        .iter_errors(&object)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(mistakes.is_empty(), "{line}: {mistakes:?}\n{object:#}");
+    object
+}
+
+#[test]
+fn a_test_record_is_scored_and_plays_no_part() {
+    let place = slide();
+    let fit = "fit slide.toml record.csv --test other.csv --warmup 200 -q";
+    let object = object(&place, &format!("{fit} --json -o tested"));
+    let test = &object["records"][1];
+    assert_eq!(
+        (&test["file"], &test["role"], &test["scored"]),
+        (&"other.csv".into(), &"test".into(), &1301.into())
+    );
+    assert!(test["rmse"]["q"].as_f64().unwrap() < 0.01, "{test}");
+    assert!(test["nrmse"]["truth_v"].as_f64().unwrap() < 0.01, "{test}");
+    let weights = |run: &str| std::fs::read(place.path(&format!("{run}/weights.safetensors")));
+    assert!(weights("run").unwrap() == weights("tested").unwrap());
+
+    let shown = place.succeeds(&format!("{fit} -o again")).out;
+    let expected = "other.csv, 1501 samples, test: 1301 samples predicted from the state that the first 200 show";
+    assert!(shown.contains(expected), "{shown}");
+    let refused = place.fails(
+        1,
+        "fit slide.toml record.csv --test other.csv --warmup 1501",
+    );
+    assert!(refused.contains("nothing is left to predict"), "{refused}");
+}
+
+#[test]
+fn a_new_record_is_predicted_and_a_constant_adapted() {
+    let place = slide();
+    let plain = object(&place, "predict run worn.csv --warmup 600 --json");
+    let adapted = object(
+        &place,
+        "predict run worn.csv --warmup 600 --adapt drag --json -o adapted.csv",
+    );
+    let error = |object: &Value| object["records"][0]["rmse"]["q"].as_f64().unwrap();
+    assert!(
+        error(&adapted) < 0.2 * error(&plain),
+        "{plain:#} {adapted:#}"
+    );
+    let change = &adapted["records"][0]["adapted"][0];
+    assert_eq!(change["name"], "drag");
+    assert!(
+        (change["before"].as_f64().unwrap() - 1.4).abs() < 0.02,
+        "{change}"
+    );
+    assert!(
+        (change["after"].as_f64().unwrap() - 1.6).abs() < 0.03,
+        "{change}"
+    );
+    let shown = place
+        .succeeds("predict run worn.csv --warmup 600 --adapt drag --force")
+        .out;
+    assert!(
+        shown.contains("adapted on the first 600 samples\n    drag  "),
+        "{shown}"
+    );
+
+    let table = place.read("adapted.csv");
+    let header = "t,u,q,truth_q,truth_v,q.predicted,q.std,v.predicted,v.std,q.output,q.output_std";
+    assert_eq!(table.lines().next(), Some(header));
+    assert_eq!(table.lines().count(), 1 + 1501 - 600);
+
+    let own = object(
+        &place,
+        "predict run record.csv other.csv --json -o both.csv",
+    );
+    let roles = [&own["records"][0]["role"], &own["records"][1]["role"]];
+    assert_eq!(roles, ["train", "test"]);
+    assert_eq!(own["records"][0]["warmup"], 100);
+    assert!(place.path("both_1.csv").is_file() && place.path("both_2.csv").is_file());
+
+    let shown = place.fails(1, "predict run worn.csv --adapt drug");
+    assert!(shown.contains("did you mean `drag`?"), "{shown}");
+    let shown = place.fails(1, "predict run worn.csv");
+    assert!(shown.contains("prediction.csv exists"), "{shown}");
+    let shown = place.fails(1, "predict run worn.csv --warmup 5000 --force");
+    assert!(shown.contains("bring a longer record"), "{shown}");
+    let shown = place.fails(1, "predict nowhere worn.csv");
+    assert!(
+        shown.contains("there is no such folder of a fit"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn hidden_states_of_a_new_record_are_estimated() {
+    let place = slide();
+    let filter = object(&place, "estimate run other.csv --json");
+    let smoother = object(
+        &place,
+        "estimate run other.csv --smooth --json -o smoothed.csv",
+    );
+    let of = |object: &Value, what: &str| object["records"][0][what].clone();
+    assert_eq!(
+        (&filter["mode"], &smoother["mode"]),
+        (&"filter".into(), &"smoother".into())
+    );
+    let consistency = of(&filter, "consistency").as_f64().unwrap();
+    assert!((0.5..2.0).contains(&consistency), "{filter:#}");
+    let error = |object: &Value| of(object, "nrmse")["truth_v"].as_f64().unwrap();
+    assert!(
+        error(&smoother) < error(&filter) && error(&filter) < 0.1,
+        "{filter:#}"
+    );
+    let header = "t,u,q,truth_q,truth_v,q.filtered,q.std,v.filtered,v.std";
+    assert_eq!(place.read("estimate.csv").lines().next(), Some(header));
+    assert!(place.read("smoothed.csv").contains("v.smoothed,v.std"));
+
+    // a record of another system, with the equations held to be exact
+    let wrong = object(
+        &place,
+        "estimate run worn.csv --loosen 1e-3 --json -o wrong.csv",
+    );
+    assert!(
+        of(&wrong, "consistency").as_f64().unwrap() > 4.0,
+        "{wrong:#}"
+    );
+    let warning = wrong["warnings"][0]["text"].as_str().unwrap();
+    assert!(
+        warning.contains("states and bands are not to be trusted"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn a_run_is_simulated_without_measurements() {
+    let place = slide();
+    place.succeeds("simulate slide.toml --start v=0.4 -o truth.csv");
+    let record = place.read("truth.csv");
+    let inputs = record.lines().map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        format!("{}\n", cells[..2].join(","))
+    });
+    place.write("inputs.csv", &inputs.collect::<String>());
+    let line = "simulate run --input inputs.csv --start v=0.4 -o simulated.csv";
+    let simulated = object(&place, &format!("{line} --json"));
+    assert_eq!(simulated["samples"], 1501);
+    let last = |name: &str, column: &str| -> f64 {
+        let text = place.read(name);
+        let at = text
+            .lines()
+            .next()
+            .unwrap()
+            .split(',')
+            .position(|c| c == column)
+            .unwrap();
+        text.lines()
+            .last()
+            .unwrap()
+            .split(',')
+            .nth(at)
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let (found, truth) = (
+        last("simulated.csv", "q.predicted"),
+        last("truth.csv", "truth_q"),
+    );
+    assert!(
+        (found - truth).abs() < 5.0 * last("simulated.csv", "q.std"),
+        "{found} {truth}"
+    );
+    assert!(place.fails(1, line).contains("--force"));
+    let shown = place.fails(1, "simulate run");
+    assert!(
+        shown.contains("driven by u; give a file with --input"),
+        "{shown}"
+    );
+    let shown = place.fails(1, "simulate slide.toml --input inputs.csv");
+    assert!(shown.contains("no folder of one"), "{shown}");
+    object(&place, "simulate slide.toml -o model.csv --json");
+}

@@ -1,0 +1,3 @@
+//! What the pages and figures say of a fit.
+
+mod learned;

@@ -1,0 +1,19 @@
+//! The library as its users see it, and its solvers against closed forms.
+
+mod bands;
+mod check;
+mod dense;
+mod fixture;
+mod gaps;
+mod layers;
+mod newton;
+#[path = "../../../latens-model/tests/it/oracle/mod.rs"]
+mod oracle;
+mod predictions;
+mod recursions;
+mod resume;
+mod starts;
+mod steps;
+mod stream;
+mod threads;
+mod using;

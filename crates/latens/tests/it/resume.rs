@@ -1,0 +1,291 @@
+//! Fits that are stopped, and go on where they were; ensembles, which may be stopped as well.
+
+use crate::fixture::{defaults, fit, sources};
+use latens::fit::Fit;
+use latens::fit::Start;
+use latens::fit::learn::{Data, belongs_to, resume};
+use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::solve::checkpoint::Checkpoint;
+use latens::solve::{Observer, PassReport, Progress};
+use latens::{Error, Model, Record, Settings, Silent, systems};
+
+/// Stops a fit in a pass, at a step of it.
+struct StopAt {
+    pass: usize,
+    step: usize,
+    /// Reports heard of.
+    passes: usize,
+}
+
+impl Observer for StopAt {
+    fn progress(&mut self, progress: &Progress) -> bool {
+        (progress.pass, progress.step) < (self.pass, self.step)
+    }
+
+    fn pass(&mut self, _report: &PassReport) -> bool {
+        self.passes += 1;
+        true
+    }
+}
+
+fn stop_at(pass: usize, step: usize) -> StopAt {
+    StopAt {
+        pass,
+        step,
+        passes: 0,
+    }
+}
+
+/// An oscillator with a small network, and a record of it.
+fn oscillator(noise: Option<f64>) -> (Model, Record) {
+    let text = systems::find("harmonic-oscillator").unwrap();
+    let text = text.replace("[\"20 tanh\", \"20 tanh\"]", "[\"5 tanh\"]");
+    let model = Model::from_text("harmonic-oscillator", &text).unwrap();
+    let simulation = Simulation {
+        steps: Some(1000),
+        noise: vec![noise.map(NoiseLevel::OfRange)],
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    (model, record)
+}
+
+/// A fit by way of a folder.
+fn saved(fit: &Fit, record: &Record) -> Fit {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    fit.save(&folder).unwrap();
+    let loaded = Fit::load(&folder).unwrap();
+    let train = sources(&fit.model, std::slice::from_ref(record));
+    let data = Data {
+        train: &train,
+        validate: &[],
+    };
+    belongs_to(&loaded, &fit.model, data).unwrap();
+    loaded
+}
+
+/// Goes on with a fit of one record.
+fn go_on(
+    fit: &Fit,
+    record: &Record,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let train = sources(&fit.model, std::slice::from_ref(record));
+    let data = Data {
+        train: &train,
+        validate: &[],
+    };
+    resume(fit, data, settings, observer)
+}
+
+/// A fit to one record.
+fn fit_one(
+    model: &Model,
+    record: &Record,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    fit(model, std::slice::from_ref(record), settings, observer)
+}
+
+fn error(fit: &Fit) -> f64 {
+    fit.facts.records[0].mean_nrmse.unwrap()
+}
+
+/// Wherever it was stopped, between stages or inside one, batch ends where it would have ended.
+#[test]
+fn a_stopped_batch_fit_ends_where_the_whole_one_ends() {
+    for noise in [None, Some(0.01)] {
+        let (model, record) = oscillator(noise);
+        let settings = defaults("batch");
+        let whole = fit_one(&model, &record, &settings, &mut Silent).unwrap();
+        assert!(!whole.facts.stopped && whole.facts.passes.len() > 2);
+        for mut observer in [stop_at(2, 0), stop_at(2, 1), stop_at(3, 0)] {
+            let fit = fit_one(&model, &record, &settings, &mut observer);
+            let fit = fit.unwrap();
+            assert!(fit.facts.stopped);
+            assert_eq!(fit.facts.passes.len(), observer.passes);
+            // usable: a posterior, bands, a free run
+            assert!(fit.draws.len() == 64 && error(&fit).is_finite());
+            let deviations = &fit.tracks[0].deviations;
+            assert!(deviations.iter().all(|d| *d > 0.0));
+
+            let run = saved(&fit, &record);
+            assert!(run.facts.stopped);
+            let fit = go_on(&run, &record, &settings, &mut Silent).unwrap();
+            assert!(!fit.facts.stopped);
+            let (found, expected) = (error(&fit), error(&whole));
+            let place = (observer.pass, observer.step);
+            assert!(
+                (found - expected).abs() < 0.1 * expected,
+                "{found} of {expected}, stopped at {place:?}"
+            );
+        }
+    }
+}
+
+/// A fit that was stopped while it refined its best stage does just that again.
+#[test]
+fn a_fit_that_was_refining_refines() {
+    let (model, record) = oscillator(Some(0.01));
+    let settings = defaults("batch");
+    let whole = fit_one(&model, &record, &settings, &mut Silent).unwrap();
+    let mut observer = stop_at(whole.facts.passes.len() + 1, 1);
+    let fit = fit_one(&model, &record, &settings, &mut observer).unwrap();
+    assert!(fit.facts.stopped && fit.facts.passes.len() == whole.facts.passes.len());
+    let mut counted = stop_at(usize::MAX, 0);
+    let run = saved(&fit, &record);
+    let fit = go_on(&run, &record, &settings, &mut counted).unwrap();
+    assert_eq!(counted.passes, 0);
+    let (found, expected) = (error(&fit), error(&whole));
+    assert!(
+        (found - expected).abs() < 0.1 * expected,
+        "{found} of {expected}"
+    );
+    // and then it is done
+    let run = saved(&fit, &record);
+    let message = go_on(&run, &record, &settings, &mut Silent);
+    assert!(message.unwrap_err().to_string().contains("is finished"));
+}
+
+#[test]
+fn before_the_first_stage_there_is_nothing_to_keep() {
+    let (model, record) = oscillator(Some(0.01));
+    let settings = defaults("batch");
+    for step in [0, 1] {
+        let fit = fit_one(&model, &record, &settings, &mut stop_at(1, step));
+        assert!(matches!(fit, Err(Error::Stopped)));
+    }
+}
+
+/// A recursion goes through with the pass it is in. From θ and P_θ it goes on as if nothing had
+/// been: the states from which an pass starts are smoothed again, and found to rounding.
+#[test]
+fn a_stopped_recursion_goes_on() {
+    let (model, record) = oscillator(None);
+    for solver in ["alternating", "joint"] {
+        for keep_best in [true, false] {
+            let settings = Settings {
+                passes: 4,
+                keep_best,
+                ..defaults(solver)
+            };
+            let whole = fit_one(&model, &record, &settings, &mut Silent);
+            let whole = whole.unwrap();
+            let mut observer = stop_at(2, 500);
+            let fit = fit_one(&model, &record, &settings, &mut observer);
+            let fit = fit.unwrap();
+            assert!(fit.facts.stopped && fit.facts.passes.len() == 2);
+            let run = saved(&fit, &record);
+            let fit = go_on(&run, &record, &settings, &mut Silent).unwrap();
+            assert_eq!(fit.facts.passes.len(), 4);
+            let pairs = fit.theta.iter().zip(&whole.theta);
+            let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(furthest < 1e-3, "{solver:?}: {furthest}");
+            assert_eq!(fit.facts.checkpoint, whole.facts.checkpoint);
+        }
+    }
+}
+
+/// A finished run takes more passes; another solver's is not taken for one's own.
+#[test]
+fn more_epochs_go_on_from_a_finished_run() {
+    let (model, record) = oscillator(None);
+    let settings = Settings {
+        passes: 2,
+        keep_best: false,
+        ..defaults("alternating")
+    };
+    let fit = fit_one(&model, &record, &settings, &mut Silent).unwrap();
+    let run = saved(&fit, &record);
+    let more = Settings {
+        passes: 3,
+        ..settings.clone()
+    };
+    let fit = go_on(&run, &record, &more, &mut Silent).unwrap();
+    assert_eq!(fit.facts.checkpoint, Some(Checkpoint::Pass(3)));
+    let other = defaults("joint");
+    let message = go_on(&run, &record, &other, &mut Silent).unwrap_err();
+    assert!(message.to_string().contains("was learned by alternating"));
+}
+
+fn ensemble() -> Settings {
+    Settings {
+        passes: 2,
+        ensemble: 3,
+        seed: 4,
+        ..defaults("batch")
+    }
+}
+
+/// Members are what their seeds give alone; together they are their median, and no band is
+/// narrower than the members' on average.
+#[test]
+fn an_ensemble_is_the_median_of_its_members() {
+    let (model, record) = oscillator(Some(0.01));
+    let fit = fit_one(&model, &record, &ensemble(), &mut Silent).unwrap();
+    let seeds: Vec<u64> = fit.members.iter().map(|m| m.facts.seed).collect();
+    assert_eq!(seeds, [4, 5, 6]);
+    assert!(fit.facts.attempts.iter().all(|a| a.kept));
+    let alone = Settings {
+        ensemble: 1,
+        seed: 5,
+        ..ensemble()
+    };
+    let alone = fit_one(&model, &record, &alone, &mut Silent).unwrap();
+    assert_eq!(alone.theta, fit.members[1].theta);
+    let best = fit
+        .facts
+        .attempts
+        .iter()
+        .min_by(|a, b| a.error.total_cmp(&b.error));
+    assert_eq!(fit.facts.seed, best.unwrap().seed);
+
+    let run = saved(&fit, &record);
+    assert_eq!(run.members.len(), 3);
+    assert_eq!(run.members[1].theta, alone.theta);
+    assert_eq!(run.facts.ensemble[2].seed, 6);
+
+    let start = [0.5, 0.5];
+    let together = fit.free_run(&record, Start::At(&start));
+    let each = fit.members.iter();
+    let each: Vec<_> = each
+        .map(|m| m.free_run(&record, Start::At(&start)))
+        .collect();
+    for i in 0..together.states.len() {
+        let mut own: Vec<f64> = each.iter().map(|p| p.states[i]).collect();
+        own.sort_by(f64::total_cmp);
+        assert_eq!(together.states[i], own[1]);
+        let mean = each.iter().map(|p| p.deviations[i].powi(2)).sum::<f64>() / 3.0;
+        assert!(together.deviations[i].powi(2) >= 0.999_999 * mean);
+    }
+    let free_run = &fit.tracks[0].free_run;
+    let mut own: Vec<f64> = fit
+        .members
+        .iter()
+        .map(|m| m.tracks[0].free_run[700])
+        .collect();
+    own.sort_by(f64::total_cmp);
+    assert_eq!(free_run[700], own[1]);
+}
+
+/// A larger ensemble is made of a smaller one, whose members are there already.
+#[test]
+fn an_ensemble_grows() {
+    let (model, record) = oscillator(Some(0.01));
+    let two = Settings {
+        ensemble: 2,
+        ..ensemble()
+    };
+    let fit = fit_one(&model, &record, &two, &mut Silent).unwrap();
+    let run = saved(&fit, &record);
+    let grown = go_on(&run, &record, &ensemble(), &mut Silent).unwrap();
+    let seeds: Vec<u64> = grown.members.iter().map(|m| m.facts.seed).collect();
+    assert_eq!(seeds, [4, 5, 6]);
+    for (before, after) in fit.members.iter().zip(&grown.members) {
+        let (before, after) = (error(before), error(after));
+        assert!((before - after).abs() < 0.1 * before, "{before} {after}");
+    }
+}

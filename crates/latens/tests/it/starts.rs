@@ -1,0 +1,95 @@
+//! Several starts of the whole-record solver.
+
+use crate::fixture::{defaults, fit};
+use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::{Error, Model, Record, systems};
+use latens::{Settings, Silent};
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+/// Of two starts one is kept, the one whose free run errs less; and running beside another
+/// changes nothing: it is what its seed gives alone, to the last bit.
+#[test]
+fn of_two_starts_the_better_is_kept() {
+    let text = systems::find("harmonic-oscillator").unwrap();
+    let text = text.replace("[\"20 tanh\", \"20 tanh\"]", "[\"5 tanh\"]");
+    let model = Model::from_text("harmonic-oscillator", &text).unwrap();
+    let simulation = Simulation {
+        steps: Some(1000),
+        noise: vec![Some(NoiseLevel::OfRange(0.01))],
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let run = |starts: usize, seed: u64| {
+        let settings = Settings {
+            passes: 3,
+            starts,
+            seed,
+            ..defaults("batch")
+        };
+        let records = std::slice::from_ref(&record);
+        fit(&model, records, &settings, &mut Silent).unwrap()
+    };
+    let both = run(2, 4);
+    assert_eq!(
+        both.facts
+            .attempts
+            .iter()
+            .map(|a| a.seed)
+            .collect::<Vec<_>>(),
+        [4, 5]
+    );
+    let (kept, left): (Vec<_>, Vec<_>) = both.facts.attempts.iter().partition(|a| a.kept);
+    assert_eq!((kept.len(), left.len()), (1, 1));
+    assert!(kept[0].failure.is_none() && kept[0].error < left[0].error);
+    assert_eq!(both.facts.seed, kept[0].seed);
+    for attempt in &both.facts.attempts {
+        let alone = run(1, attempt.seed);
+        assert_eq!(
+            alone.facts.attempts[0].error.to_bits(),
+            attempt.error.to_bits()
+        );
+        if attempt.kept {
+            assert_eq!(bits(&alone.theta), bits(&both.theta));
+            let [alone, both] = [&alone, &both].map(|f| &f.tracks[0].smoothed);
+            assert_eq!(bits(alone), bits(both));
+        }
+    }
+}
+
+/// Where no seed can work, the error of the first is what the user gets.
+#[test]
+fn divergence_of_every_start_is_an_error() {
+    let model = Model::from_text(
+        "test.toml",
+        "[time]\nstep = 0.1\n[states.x]\nderivative = \"exp(x^4) + net(x)\"\n\
+         [measurements]\ny = \"x\"\n[networks.net]\nlayers = [\"3 tanh\"]\n",
+    )
+    .unwrap();
+    let record = Record {
+        name: "runaway".into(),
+        time: (0..50).map(|k| f64::from(k) * 0.1).collect(),
+        inputs: vec![],
+        outputs: (0..50).map(|k| 100.0 + f64::from(k)).collect(),
+        truth: None,
+        d_u: 0,
+        d_y: 1,
+        d_x: 1,
+    };
+    for starts in [1, 2] {
+        let settings = Settings {
+            starts,
+            ..defaults("batch")
+        };
+        let records = std::slice::from_ref(&record);
+        match fit(&model, records, &settings, &mut Silent) {
+            Err(Error::Diverged(at)) => {
+                assert_eq!((at.step, at.quantity.as_str()), (1, "x"));
+                assert_eq!(at.during, "batch on runaway");
+            }
+            other => panic!("{:?}", other.map(|f| f.facts.attempts)),
+        }
+    }
+}
