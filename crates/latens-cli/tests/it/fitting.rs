@@ -44,6 +44,17 @@ fn settings_stay_with_the_model_and_the_command_line_overrides_them() {
     place.succeeds("fit settled.toml record.csv --settings run -q -o again");
     assert_eq!(&facts(&place, "again")["settings"], settings);
 
+    // the language knows no solvers: a name is looked up where they are
+    place.write(
+        "wrong.toml",
+        &format!("{model}\n[fit]\nsolver = \"bacth\"\n"),
+    );
+    let shown = place.fails(1, "fit wrong.toml record.csv");
+    assert!(
+        shown.contains("bacth") && shown.contains("did you mean batch?"),
+        "{shown}"
+    );
+
     place.write("wrong.toml", &(model + "\n[fit]\npass = 3\n"));
     let shown = place.fails(1, "fit wrong.toml record.csv");
     assert!(

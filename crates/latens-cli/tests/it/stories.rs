@@ -147,7 +147,10 @@ fn faults_of_the_data_name_line_and_column() {
         "{shown}"
     );
     let shown = place.fails(1, "fit harmonic-oscillator none.csv");
-    assert!(shown.starts_with("error: cannot read none.csv"), "{shown}");
+    assert!(
+        shown.starts_with("error: there is no file none.csv"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -534,7 +534,7 @@ fn settings_of_a_fit_are_checked_like_the_rest() {
         "seed must be a whole number from 0",
         "for example",
     );
-    wrong("solver = §\"bacth\"", "`bacth` is not a solver", "batch");
+    wrong("solver = §3", "expected text in quotes", "between");
     wrong(
         "keep_best = §1",
         "keep_best is true or false",
