@@ -1,5 +1,8 @@
 //! Files of the repository that are made from the one table of settings.
 
+use std::path::Path;
+use std::{fs, io};
+
 use latens::{model::settings, solve};
 
 /// A file that is not written by hand.
@@ -11,31 +14,36 @@ pub struct Generated {
     pub text: String,
 }
 
-const HEADING: &str = "\
-<!-- Made from the table of settings in Rust by `scripts/generate`; do not edit. -->
-# Settings of a fit
+/// The page of the settings; its table stands between two marks.
+const PAGE: &str = "docs/reference/settings.md";
+const BEGIN: &str = "<!-- table -->\n";
+const END: &str = "<!-- /table -->";
 
-One name for each, everywhere: a key of `[fit]` in the model file, a keyword of `Model.fit` in Python,
-and with `-` for `_` an option of `latens fit`. The call or the command line overrides the file. The default
-is batch's; where another solver's differs, it stands behind it.
-
-";
-
-/// The keywords of Python, and the page of the settings.
-pub fn generated() -> [Generated; 2] {
+/// The keywords of Python, and the page of the settings in a repository.
+///
+/// # Errors
+/// The page cannot be read, or has no marks.
+pub fn generated(root: &Path) -> io::Result<[Generated; 2]> {
     crate::register();
     let solvers = solve::solvers();
     let names: Vec<&str> = solvers.iter().map(|solver| solver.name()).collect();
-    [
+    let page = fs::read_to_string(root.join(PAGE))?;
+    let parts = page
+        .split_once(BEGIN)
+        .and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) =
+        parts.ok_or_else(|| io::Error::other(format!("{PAGE} has no place for its table")))?;
+    let table = settings::markdown(&solve::defaults());
+    Ok([
         Generated {
             path: "python/latens/_settings.py",
             text: settings::python(&names),
         },
         Generated {
-            path: "docs/reference/settings.md",
-            text: HEADING.to_string() + &settings::markdown(&solve::defaults()),
+            path: PAGE,
+            text: [before, BEGIN, &table, END, after].concat(),
         },
-    ]
+    ])
 }
 
 #[cfg(test)]
@@ -44,9 +52,9 @@ mod tests {
 
     #[test]
     fn generated_files_are_what_the_table_gives() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        for Generated { path, text } in generated() {
-            let found = std::fs::read_to_string(format!("{root}/{path}")).unwrap_or_default();
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        for Generated { path, text } in generated(root).unwrap() {
+            let found = fs::read_to_string(root.join(path)).unwrap_or_default();
             assert!(found == text, "{path} is old: run scripts/generate");
         }
     }
