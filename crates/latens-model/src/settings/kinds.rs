@@ -20,6 +20,13 @@ pub enum Level {
     Relative(f64),
 }
 
+impl From<f64> for Level {
+    /// What somebody gives as a level is relative.
+    fn from(size: f64) -> Self {
+        Self::Relative(size)
+    }
+}
+
 /// Variances of all states or channels, and of those with a name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Variances {
@@ -82,7 +89,7 @@ pub(super) trait Kind: Types {
 }
 
 macro_rules! kind {
-    ($kind:ident, $form:expr, $given:ty => $value:ty, $read:expr, $convert:expr) => {
+    ($kind:ident, $form:expr, $given:ty => $value:ty, $read:expr) => {
         pub struct $kind;
         impl Types for $kind {
             type Value = $value;
@@ -101,8 +108,7 @@ macro_rules! kind {
             }
             fn apply(given: &Self::Given, value: &mut Self::Value) {
                 if let Some(given) = given {
-                    let convert: fn(&$given) -> $value = $convert;
-                    *value = convert(given);
+                    *value = <$value>::from(given.clone());
                 }
             }
         }
@@ -110,19 +116,19 @@ macro_rules! kind {
 }
 
 kind!(Name, Form::Solver, String => String,
-    |r, f, key| f.get(key).and_then(|v| r.string(v)).map(|at| at.value), String::clone);
+    |r, f, key| f.get(key).and_then(|v| r.string(v)).map(|at| at.value));
 kind!(Count, Form::Count, usize => usize,
-    |r, f, key| r.whole(f, key, 1..=MOST).map(|n| n as usize), |n| *n);
-kind!(Seed, Form::Seed, u64 => u64, |r, f, key| r.whole(f, key, 0..=i64::MAX as u64), |n| *n);
-kind!(Flag, Form::Flag, bool => bool, |r, f, key| r.flag(f, key), |b| *b);
-kind!(Positive, Form::Positive, f64 => f64, |r, f, key| r.positive(f, key), |v| *v);
-kind!(Relative, Form::Positive, f64 => Level, |r, f, key| r.positive(f, key), |v| Level::Relative(*v));
+    |r, f, key| r.whole(f, key, 1..=MOST).map(|n| n as usize));
+kind!(Seed, Form::Seed, u64 => u64, |r, f, key| r.whole(f, key, 0..=i64::MAX as u64));
+kind!(Flag, Form::Flag, bool => bool, |r, f, key| r.flag(f, key));
+kind!(Positive, Form::Positive, f64 => f64, |r, f, key| r.positive(f, key));
+kind!(Relative, Form::Positive, f64 => Level, |r, f, key| r.positive(f, key));
 kind!(NotNegative, Form::NotNegative, f64 => f64,
-    |r, f, key| r.between(f, key, "zero or above", |v| v >= 0.0), |v| *v);
+    |r, f, key| r.between(f, key, "zero or above", |v| v >= 0.0));
 kind!(Factor, Form::Factor, f64 => f64,
-    |r, f, key| r.between(f, key, "above 0 and at most 1", |v| v > 0.0 && v <= 1.0), |v| *v);
+    |r, f, key| r.between(f, key, "above 0 and at most 1", |v| v > 0.0 && v <= 1.0));
 kind!(Tail, Form::Tail, f64 => f64,
-    |r, f, key| r.between(f, key, "above 0 and below 0.5", |v| v > 0.0 && v < 0.5), |v| *v);
+    |r, f, key| r.between(f, key, "above 0 and below 0.5", |v| v > 0.0 && v < 0.5));
 
 macro_rules! variances {
     ($kind:ident, $owner:expr) => {
