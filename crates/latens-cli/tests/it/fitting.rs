@@ -51,7 +51,7 @@ fn settings_stay_with_the_model_and_the_command_line_overrides_them() {
     );
     let shown = place.fails(1, "fit wrong.toml record.csv");
     assert!(
-        shown.contains("bacth") && shown.contains("did you mean batch?"),
+        shown.contains("bacth") && shown.contains("did you mean `batch`?"),
         "{shown}"
     );
 
