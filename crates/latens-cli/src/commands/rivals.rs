@@ -6,7 +6,6 @@ use std::path::Path;
 
 use latens::fit::RecordFacts;
 use latens::numerics::score;
-use latens::numerics::score::named::{channel_scores, state_scores};
 use latens::numerics::step::Stepper;
 use latens::record::{Column, Layout, Record, Source, Table, write_atomic, write_csv};
 use latens::solve::Solver;
@@ -203,36 +202,7 @@ fn scored(outcome: &Outcome, source: &Source, role: Role, run: &[f64]) -> Record
     let stepper = Stepper::over(model, &model.system, outcome.dt, [record]);
     let blank = vec![0.0; model.system.parameters()];
     let outputs = score::outputs(&stepper, record, &blank, run);
-    let mut nrmse = channel_scores(model, record, &outputs, score::nrmse);
-    let states = state_scores(model, record, run, score::nrmse);
-    let mean = |wanted: &[usize]| {
-        let names = wanted
-            .iter()
-            .map(|&i| format!("truth_{}", model.states[i].name));
-        let known: Vec<f64> = names
-            .filter_map(|n| states.get(&n))
-            .map(|e| e.unwrap_or(f64::INFINITY))
-            .collect();
-        let mean = known.iter().sum::<f64>() / known.len() as f64;
-        mean.is_finite().then_some(mean)
-    };
-    let all: Vec<usize> = (0..model.states.len()).collect();
-    let (mean_nrmse, mean_nrmse_hidden) = (mean(&all), mean(&model.hidden()));
-    nrmse.extend(states);
-    RecordFacts {
-        file: source.file.clone(),
-        sha256: source.sha256.clone(),
-        role,
-        samples: record.len(),
-        scored: record.len(),
-        rmse: channel_scores(model, record, &outputs, score::rmse),
-        nrmse,
-        nrmse_one_step: Default::default(),
-        nrmse_smoothed: Default::default(),
-        mean_nrmse,
-        mean_nrmse_hidden,
-        poorly_determined: Default::default(),
-    }
+    RecordFacts::of_free_run(model, source, role, record, &outputs, run)
 }
 
 /// A record with the free run over it, under the names that a run's states.csv has.

@@ -19,7 +19,7 @@ use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
 use crate::numerics::score::named::{Scores, channel_scores, finite, state_scores};
 use crate::numerics::step::Stepper;
-use crate::record::{Source, sha256};
+use crate::record::{Record, Source, sha256};
 use crate::solve::batch::evidence::Evidence;
 use crate::solve::checkpoint::Checkpoint;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
@@ -367,21 +367,12 @@ pub(super) fn of_track(
         scores.extend(state_scores(model, record, states, score::nrmse));
         scores
     };
-    let nrmse = scored(&track.free_run);
-    let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
+    let (free_run, states) = (outputs(&track.free_run), &track.free_run);
     RecordFacts {
-        file: source.file.clone(),
-        sha256: source.sha256.clone(),
-        role,
-        samples: record.len(),
-        scored: record.len(),
-        rmse: channel_scores(model, record, &outputs(&track.free_run), score::rmse),
-        nrmse,
         nrmse_one_step: scored(&track.one_step),
         nrmse_smoothed: state_scores(model, record, &track.smoothed, score::nrmse),
-        mean_nrmse,
-        mean_nrmse_hidden,
         poorly_determined: poorly_determined(model, &fit.facts.scales.scale, &track.deviations),
+        ..RecordFacts::of_free_run(model, source, role, record, &free_run, states)
     }
 }
 
@@ -407,22 +398,38 @@ impl RecordFacts {
     pub fn tested(predictor: &Predictor, source: &Source, prediction: &Prediction) -> Self {
         let (model, record) = (predictor.model, &source.record);
         let rest = record.slice(prediction.from..record.len());
-        let mut nrmse = channel_scores(model, &rest, &prediction.outputs, score::nrmse);
-        nrmse.extend(state_scores(model, &rest, &prediction.states, score::nrmse));
+        let (outputs, states) = (&prediction.outputs, &prediction.states);
+        Self {
+            poorly_determined: poorly_determined(model, predictor.scale, &prediction.deviations),
+            ..Self::of_free_run(model, source, Role::Test, &rest, outputs, states)
+        }
+    }
+
+    /// The scores of a free run, states and outputs, over the samples of `scored`; nothing else yet.
+    pub fn of_free_run(
+        model: &Model,
+        source: &Source,
+        role: Role,
+        scored: &Record,
+        outputs: &[f64],
+        states: &[f64],
+    ) -> Self {
+        let mut nrmse = channel_scores(model, scored, outputs, score::nrmse);
+        nrmse.extend(state_scores(model, scored, states, score::nrmse));
         let (mean_nrmse, mean_nrmse_hidden) = means(model, &nrmse);
         Self {
             file: source.file.clone(),
             sha256: source.sha256.clone(),
-            role: Role::Test,
-            samples: record.len(),
-            scored: rest.len(),
-            rmse: channel_scores(model, &rest, &prediction.outputs, score::rmse),
+            role,
+            samples: source.record.len(),
+            scored: scored.len(),
+            rmse: channel_scores(model, scored, outputs, score::rmse),
             nrmse,
             nrmse_one_step: Scores::new(),
             nrmse_smoothed: Scores::new(),
             mean_nrmse,
             mean_nrmse_hidden,
-            poorly_determined: poorly_determined(model, predictor.scale, &prediction.deviations),
+            poorly_determined: BTreeMap::new(),
         }
     }
 }
