@@ -1,14 +1,15 @@
-//! Whether to believe a run: one page that opens from disk, and figures for papers.
+//! How a fit is shown: one page that opens from disk, and figures for papers.
 //!
-//! A run folder is all that is looked at: its `states.csv` holds the records too. [`Fit::load`]
-//! reads it, [`page::html`] makes the page, [`figures::draw`] one figure.
+//! [`page::html`] makes the page of a fit, from memory or from its folder, letter for letter the same;
+//! [`figures::draw`] makes one figure, [`picture`] its file.
 //!
-//! What both doors, the command line and Python, say in the same words is here too: [`summary`] of a fit,
-//! [`mod@check`] of records, and [`warnings`].
+//! What both doors, the command line and Python, say in the same words is here too: [`summary`] of a
+//! fit, and [`mod@check`] of records.
 //!
 //! Figures that stand still are drawn here, as SVG, for the page and for papers alike
-//! ([`plot`]); [`picture`] makes PNG and PDF of them. The states over time are drawn by the page
-//! itself, so that they can be zoomed.
+//! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
+
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod base64;
 pub mod check;

@@ -1,6 +1,6 @@
 //! A figure as a file: SVG as it is, PNG and PDF drawn from it.
 //!
-//! [`svg`] reads what [`crate::plot`] wrote into a [`scene`]; [`raster`] makes pixels of it and [`pdf`] a
+//! [`svg`] reads what [`crate::plot`] wrote into a `scene`; [`raster`] makes pixels of it and [`pdf`] a
 //! page. Letters come from a font that the program carries, so that a picture is the same on all machines.
 
 mod font;

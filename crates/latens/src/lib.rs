@@ -114,12 +114,13 @@
 
 #![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]
 #![cfg_attr(not(feature = "internals"), warn(missing_docs))]
+#![allow(rustdoc::private_intra_doc_links)]
 
-/// Public with the feature `internals`, private without it.
+/// Modules that are public with the feature `internals` and private without it; each says at its head
+/// what it is.
 macro_rules! layers {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($name:ident)*) => {
         $(
-            $(#[$doc])*
             #[cfg(feature = "internals")]
             pub mod $name;
             #[cfg(not(feature = "internals"))]
@@ -128,26 +129,7 @@ macro_rules! layers {
     };
 }
 
-layers! {
-    /// The form of numbers, lists and tables.
-    text,
-    /// What can go wrong.
-    error,
-    /// Matrices, one-step maps, the objective, free runs and scores.
-    numerics,
-    /// The states of a record with θ fixed.
-    filter,
-    /// Before anything is learned.
-    look,
-    /// The solvers.
-    solve,
-    /// What was learned.
-    fit,
-    /// A fit on a disk.
-    folder,
-    /// The one trunk.
-    job,
-}
+layers! { text error numerics filter look solve fit folder job }
 
 pub mod record;
 pub mod simulate;

@@ -8,7 +8,7 @@
 //!
 //! Δ is the gap in sample times. The last term of ν is what the channels before this one have
 //! already explained. All that goes forward through samples uses this step: the recursions, the
-//! smoother's first trajectory, and the [stream](super::stream).
+//! smoother's first trajectory, and the stream.
 
 use super::kalman::StateFilter;
 use crate::model::Point;

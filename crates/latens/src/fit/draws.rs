@@ -7,7 +7,7 @@
 //! δθ is a draw of the parameters, carried through the smoother as for the bands. x⁺ is a path of the
 //! linearised equations with noise of its own, and x̂⁺ what the smoother finds from measurements of
 //! it: their difference has the covariance that the data leave (Durbin and Koopman 2002), between
-//! samples and between states. The mean square of all is that of [`super::bands`].
+//! samples and between states. The mean square of all is that of [`crate::filter::bands`].
 
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};

@@ -59,8 +59,11 @@ pub(crate) fn show(states: &mut [f64], output: &[f64], direct: &[Option<usize>])
 /// The terms of the objective.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
+    /// Defects of the equations.
     pub physics: f64,
+    /// Misfits of the measurements.
     pub data: f64,
+    /// Changes of θ on the way.
     pub drift: f64,
     /// Prior of the first state.
     pub start: f64,

@@ -1,6 +1,6 @@
 //! One-step maps x_i = f_o(x_{i−1}, u_{i−1}, θ) with their exact derivatives.
 //!
-//! An integration method is a file here, an [`Integrator`], and a line of [`integrators!`]; its name in
+//! An integration method is a file here, an [`Integrator`], and a line of `integrators!`; its name in
 //! a model file is a line of the language's `Method`.
 //!
 //! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
