@@ -52,7 +52,7 @@ pub use truth::{HeldOut, Truth};
 
 use expression::{Expr, Kind};
 use file::ModelFile;
-use network::{Network, Scaling};
+use network::{Network, Scaling, Structure};
 use resolve::{Equations, Variant};
 use settings::SettingsLayer;
 use tape::Curve;
@@ -342,6 +342,7 @@ impl Model {
                 arguments,
                 layers: n.layers.clone(),
                 skip: n.skip,
+                absent: false,
                 scaling: Scaling {
                     center: vec![0.0; arguments],
                     scale: vec![1.0; arguments],
@@ -357,6 +358,25 @@ impl Model {
             curves.clone(),
         );
         (system, curves)
+    }
+
+    /// The model with networks of less structure than the file says; this one's are whole.
+    ///
+    /// ```
+    /// use latens_model::{Model, network::Structure};
+    ///
+    /// let model = Model::builtin("harmonic-oscillator")?;
+    /// let linear = model.simplified(Structure::Linear);
+    /// // a factor for each argument, and a constant
+    /// assert_eq!(linear.system.parameters(), model.arguments(0).len() + 1);
+    /// assert_eq!(model.simplified(Structure::Absent).system.parameters(), 0);
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    pub fn simplified(&self, structure: Structure) -> Self {
+        Self {
+            system: self.system.simplified(structure),
+            ..self.clone()
+        }
     }
 
     /// The model in which each output of a network is a state that nothing drives, after the

@@ -13,6 +13,7 @@ mod activation;
 
 pub use activation::Activation;
 use pulp::{Arch, Simd, WithSimd};
+use serde::{Deserialize, Serialize};
 
 use crate::simd::{self, axpy, dot};
 
@@ -38,7 +39,47 @@ pub struct Network {
     pub layers: Vec<(usize, Activation)>,
     /// Whether the arguments also enter the output directly, through D.
     pub skip: bool,
+    /// Whether there is nothing of it: it puts out zero and has no weights.
+    pub absent: bool,
     pub scaling: Scaling,
+}
+
+/// How much of a network there is: what the file says, or less where the data ask for no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Structure {
+    /// Nothing: it puts out zero.
+    Absent,
+    /// A linear function of its arguments.
+    Linear,
+    /// One hidden layer of few units.
+    Few,
+    /// What the file says.
+    Whole,
+}
+
+impl Structure {
+    /// Units of [`Structure::Few`].
+    const UNITS: usize = 5;
+
+    /// A network of this structure, of one that is whole.
+    pub(crate) fn of(self, whole: &Network) -> Network {
+        let (layers, skip) = match self {
+            Self::Absent | Self::Linear => (vec![], false),
+            Self::Few => {
+                let first = whole.layers.first();
+                let activation = first.map_or(Activation::Tanh, |layer| layer.1);
+                (vec![(Self::UNITS, activation)], false)
+            }
+            Self::Whole => (whole.layers.clone(), whole.skip),
+        };
+        Network {
+            layers,
+            skip,
+            absent: self == Self::Absent,
+            ..whole.clone()
+        }
+    }
 }
 
 /// What one evaluation leaves: activations, their slopes, sensitivities of each output.
@@ -69,6 +110,9 @@ impl Network {
 
     /// Number of weights.
     pub fn weights(&self) -> usize {
+        if self.absent {
+            return 0;
+        }
         let (mut count, mut width) = (0, self.arguments);
         for &(units, _) in &self.layers {
             count += (width + 1) * units;
@@ -80,6 +124,9 @@ impl Network {
 
     /// (name, rows, columns) of each block of weights, in their order in θ; biases have one column.
     pub fn blocks(&self) -> Vec<(String, usize, usize)> {
+        if self.absent {
+            return vec![];
+        }
         let widths = self.widths();
         let mut blocks = Vec::new();
         for (l, w) in widths.windows(2).enumerate() {
@@ -98,6 +145,9 @@ impl Network {
     /// the known equations; `uniform` gives numbers in [−1, 1).
     pub fn initialise(&self, weights: &mut [f64], mut uniform: impl FnMut() -> f64) {
         const LAST_LAYER: f64 = 0.1;
+        if self.absent {
+            return;
+        }
         let widths = self.widths();
         let mut at = 0;
         weights.fill(0.0);
@@ -131,6 +181,9 @@ impl Network {
 
     /// Value: fills `trace.output`.
     pub fn evaluate(&self, weights: &[f64], trace: &mut Trace) {
+        if self.absent {
+            return;
+        }
         let arch = trace.arch;
         arch.dispatch(Sweep::Value(self, weights, trace));
     }
@@ -169,6 +222,9 @@ impl Network {
 
     /// After [`Network::evaluate`]: fills `trace.jacobian` and the sensitivities.
     pub fn differentiate(&self, weights: &[f64], trace: &mut Trace) {
+        if self.absent {
+            return;
+        }
         let arch = trace.arch;
         arch.dispatch(Sweep::Slopes(self, weights, trace));
     }
@@ -234,6 +290,9 @@ impl Network {
 
     /// After [`Network::differentiate`]: gradient += factor · ∂(output k)/∂(weights).
     pub fn accumulate_gradient(&self, trace: &Trace, k: usize, factor: f64, gradient: &mut [f64]) {
+        if self.absent {
+            return;
+        }
         let sweep = Sweep::Gradient(self, trace, k, factor, gradient);
         trace.arch.dispatch(sweep);
     }
@@ -351,6 +410,7 @@ mod tests {
                         vec![]
                     },
                     skip,
+                    absent: false,
                     scaling: Scaling {
                         center: vec![0.1, -0.3, 2.0],
                         scale: vec![0.5, 2.0, 1.5],
@@ -419,6 +479,7 @@ mod tests {
                     arguments: 5,
                     layers: vec![(units, activation), (units + 3, Activation::Tanh)],
                     skip: true,
+                    absent: false,
                     scaling: Scaling {
                         center: vec![0.1; 5],
                         scale: vec![0.7; 5],

@@ -72,6 +72,7 @@ macro_rules! settings {
     ) => {
         /// All settings of a fit. All of them end up in `fit.json`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Settings {
             $( #[doc = $help] $(#[serde(alias = $alias)])?
                pub $name: <kinds::$kind as Types>::Value, )*
@@ -157,6 +158,8 @@ settings! {
             "Variance P_θ0 of θ before the data; given, batch does not estimate it";
         Parameters estimate_prior: Flag = false, "BOOL",
             "Let the evidence choose P_θ0 of each network's weights; batch only, and not where the variance is given unless asked for";
+        Parameters simplify: Flag = false, "BOOL",
+            "Try simpler functions than the file's networks too (none at all, linear, few units) and let the data choose; batch only";
         Parameters scale_outputs: Flag = true, "BOOL",
             "Scale network outputs to the rates of the hidden states";
         Parameters single_precision: Flag = false, "BOOL",

@@ -1,7 +1,7 @@
 //! A compiled system: derivatives f, measurements h, and their exact Jacobians.
 
 use super::graph::{Graph, Id, Node};
-use super::network::{Network, Scaling, Trace};
+use super::network::{Network, Scaling, Structure, Trace};
 use super::resolve::Equations;
 use super::tape::{Curve, Networks, Point, Tape};
 
@@ -72,17 +72,7 @@ impl System {
     ) -> Self {
         let graph = &mut equations.graph;
         let states = equations.derivatives.len();
-        let mut offsets = Vec::new();
-        let mut parameters = unknowns;
-        for network in &networks {
-            offsets.push(parameters);
-            parameters += network.weights();
-        }
-        let calls: Vec<(usize, usize)> = graph
-            .calls()
-            .iter()
-            .map(|c| (c.network, offsets[c.network]))
-            .collect();
+        let calls: Vec<(usize, usize)> = graph.calls().iter().map(|c| (c.network, 0)).collect();
 
         let (slopes, pattern) = entries(graph, &equations.derivatives, states);
         let (measure_slopes, measure_pattern) = entries(graph, &equations.measurements, states);
@@ -140,12 +130,12 @@ impl System {
             .iter()
             .flat_map(|c| c.arguments.clone())
             .collect();
-        Self {
+        let mut system = Self {
             states,
             inputs,
             measurements: equations.measurements.len(),
             unknowns,
-            parameters,
+            parameters: 0,
             calls,
             curves,
             unknown_rows,
@@ -165,7 +155,27 @@ impl System {
             direct,
             paths,
             networks,
+        };
+        system.lay_out();
+        system
+    }
+
+    /// Where the weights of each network lie in θ.
+    fn lay_out(&mut self) {
+        let ranges = self.weight_ranges();
+        for (network, start) in &mut self.calls {
+            *start = ranges[*network].start;
         }
+        self.parameters = ranges.last().map_or(self.unknowns, |r| r.end);
+    }
+
+    /// The same equations with networks of less structure; these are whole.
+    pub fn simplified(&self, structure: Structure) -> Self {
+        let mut system = self.clone();
+        let networks = self.networks.iter();
+        system.networks = networks.map(|network| structure.of(network)).collect();
+        system.lay_out();
+        system
     }
 
     /// Number of states.

@@ -65,6 +65,7 @@ impl Solver for CompassSearch {
                 step /= 2.0;
             }
             let report = PassReport {
+                validation: None,
                 pass,
                 cost: Cost::default(),
                 consistency: f64::NAN,

@@ -231,8 +231,8 @@ impl Job {
 
     /// Writes down who asked for a fit, and how long it took.
     fn sign(&self, fit: &mut Fit, seconds: f64) {
-        let (threads, attempts) = (fit.facts.threads, fit.members.iter_mut());
-        for facts in attempts.map(|m| &mut m.facts).chain([&mut fit.facts]) {
+        let threads = fit.facts.threads;
+        for facts in fit.all_facts() {
             facts.model_file.clone_from(&self.model_file);
             facts.command.clone_from(&self.command);
             facts.seconds = seconds;

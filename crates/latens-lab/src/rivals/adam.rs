@@ -160,6 +160,7 @@ impl Descent {
                 adam.rate = plateau.after(mean, adam.rate);
                 (sum, count) = (0.0, 0.0);
                 let report = PassReport {
+                    validation: None,
                     pass,
                     cost: Cost {
                         data: mean,

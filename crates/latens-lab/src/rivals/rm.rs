@@ -111,6 +111,7 @@ impl Recognition {
                 arguments: size,
                 layers: vec![hidden; 3],
                 skip: false,
+                absent: false,
                 scaling: Scaling {
                     center: vec![0.0; size],
                     scale: vec![1.0; size],

@@ -29,6 +29,18 @@ pub struct Smoothed {
     pub cost: Cost,
 }
 
+impl Smoothed {
+    /// Some of the samples, each of `width` states; the cost is left as it is.
+    pub fn slice(&self, samples: std::ops::Range<usize>, width: usize) -> Self {
+        let own = |values: &[f64]| values[samples.start * width..samples.end * width].to_vec();
+        Self {
+            states: own(&self.states),
+            deviations: own(&self.deviations),
+            cost: self.cost,
+        }
+    }
+}
+
 /// Smooths one record with θ fixed.
 pub struct Smoother<'a> {
     pub stepper: &'a Stepper<'a>,

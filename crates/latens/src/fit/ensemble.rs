@@ -3,12 +3,16 @@
 //! Members of an ensemble are different minima: between them nothing is linear, so each simulates
 //! for itself, with bands of its own. Together they say the median of what they say, sample by
 //! sample, and the variance of a mixture: the mean of their variances, and how far they are apart.
+//! Members of unequal weight, as structures between which the evidence hardly decides, say the
+//! weighted mean.
 
 use super::predict::{Prediction, Predictor, Start};
 use crate::record::Record;
 
 /// A run of values with their standard deviations.
 pub struct Band<'a> {
+    /// Of its member; only the ratios count.
+    pub weight: f64,
     pub values: &'a [f64],
     pub deviations: &'a [f64],
 }
@@ -19,12 +23,21 @@ pub struct Band<'a> {
 /// has the median.
 pub fn together(members: &[Band]) -> (Vec<f64>, Vec<f64>) {
     let count = members.len() as f64;
+    let weights = unequal(&members.iter().map(|m| m.weight).collect::<Vec<_>>());
     let mut own = Vec::with_capacity(members.len());
     let each = (0..members[0].values.len()).map(|i| {
+        let square = |v: f64| v * v;
+        if let Some(weights) = &weights {
+            let each = || members.iter().zip(weights);
+            let mean: f64 = each().map(|(m, w)| w * m.values[i]).sum();
+            let own = |m: &Band| square(m.deviations[i]) + square(m.values[i] - mean);
+            let deviation = each().map(|(m, w)| w * own(m)).sum::<f64>().sqrt();
+            let lost = deviation.is_nan();
+            return (mean, if lost { f64::INFINITY } else { deviation });
+        }
         own.clear();
         own.extend(members.iter().map(|m| m.values[i]));
         let middle = median(&mut own);
-        let square = |v: f64| v * v;
         let variance: f64 = members.iter().map(|m| square(m.deviations[i])).sum();
         let apart: f64 = own.iter().map(|v| square(v - middle)).sum();
         // of so few, the spread around their own middle is too small by one in their number
@@ -35,18 +48,31 @@ pub fn together(members: &[Band]) -> (Vec<f64>, Vec<f64>) {
     each.unzip()
 }
 
-/// The median of several runs alone.
-pub fn median_run(runs: &[&[f64]]) -> Vec<f64> {
+/// Weights of sum one, where they differ.
+fn unequal(weights: &[f64]) -> Option<Vec<f64>> {
+    let sum: f64 = weights.iter().sum();
+    let differ = weights.iter().any(|w| (w - weights[0]).abs() > 1e-9 * sum);
+    differ.then(|| weights.iter().map(|w| w / sum).collect())
+}
+
+/// The median of runs, sample by sample; of unequal weights, the weighted mean.
+pub fn common_run(runs: &[(f64, &[f64])]) -> Vec<f64> {
+    let weights = unequal(&runs.iter().map(|r| r.0).collect::<Vec<_>>());
     let mut own = Vec::with_capacity(runs.len());
-    let each = (0..runs[0].len()).map(|i| {
-        own.clear();
-        own.extend(runs.iter().map(|r| r[i]));
-        median(&mut own)
+    let each = (0..runs[0].1.len()).map(|i| {
+        let values = runs.iter().map(|r| r.1[i]);
+        match &weights {
+            Some(weights) => values.zip(weights).map(|(v, w)| v * w).sum(),
+            None => {
+                own.clear();
+                own.extend(values);
+                median(&mut own)
+            }
+        }
     });
     each.collect()
 }
 
-/// The middle of some values, those that are no numbers counted as beyond all others.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -58,13 +84,17 @@ values[half]
 }
 
 /// A record predicted by all members: each from its own start, simulated by itself.
-pub fn predict(members: &[Predictor], record: &Record, start: Start) -> Prediction {
-    let each: Vec<Prediction> = members.iter().map(|m| m.predict(record, start)).collect();
-    let states = each.iter().map(|p| Band {
+pub fn predict(members: &[(f64, Predictor)], record: &Record, start: Start) -> Prediction {
+    let each = members.iter().map(|(_, m)| m.predict(record, start));
+    let each: Vec<Prediction> = each.collect();
+    let weighted = || members.iter().map(|m| m.0).zip(&each);
+    let states = weighted().map(|(weight, p)| Band {
+        weight,
         values: &p.states,
         deviations: &p.deviations,
     });
-    let outputs = each.iter().map(|p| Band {
+    let outputs = weighted().map(|(weight, p)| Band {
+        weight,
         values: &p.outputs,
         deviations: &p.output_deviations,
     });
@@ -87,7 +117,11 @@ mod tests {
 
     #[test]
     fn the_median_and_the_variance_of_a_mixture() {
-        let band = |values, deviations| Band { values, deviations };
+        let band = |values, deviations| Band {
+            weight: 1.0,
+            values,
+            deviations,
+        };
         let members = [
             band(&[1.0, 0.0], &[0.3, 0.0]),
             band(&[2.0, 0.0], &[0.4, 0.0]),
@@ -108,6 +142,7 @@ mod tests {
     fn a_member_that_left_the_numbers_widens_the_band_without_end() {
         let nan = [f64::NAN];
         let band = |values| Band {
+            weight: 1.0,
             values,
             deviations: &[0.1],
         };

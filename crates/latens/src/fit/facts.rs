@@ -13,6 +13,7 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Track, Warning};
 use crate::look::{DETERMINED, Region, SignalScales};
 use crate::model::settings::Settings;
+use crate::model::network::Structure;
 use crate::model::{Model, Unknown};
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise};
@@ -22,6 +23,7 @@ use crate::numerics::step::Stepper;
 use crate::record::{Record, Source, sha256};
 use crate::solve::batch::evidence::Evidence;
 use crate::solve::checkpoint::Checkpoint;
+use crate::solve::ladder::Rung;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
 
 /// Version of the folder's layout.
@@ -129,6 +131,16 @@ pub struct Facts {
     /// Where a snapshot of a stream stands; absent in any other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamFacts>,
+    /// How much there is of the file's networks.
+    #[serde(default = "whole")]
+    pub structure: Structure,
+    /// The structures that were tried, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rungs: Vec<Rung>,
+}
+
+fn whole() -> Structure {
+    Structure::Whole
 }
 
 /// One member of an ensemble: its run inside the folder, and its scores by record.
@@ -136,6 +148,9 @@ pub struct Facts {
 pub struct MemberFacts {
     /// Its seed.
     pub seed: u64,
+    /// Its part in what they say together; an equal one where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// Its folder inside of the fit's.
     pub run: String,
     /// nRMSE of the free run over each record, as in [`RecordFacts`].
@@ -226,6 +241,9 @@ pub struct PassFacts {
     pub evidence: Option<f64>,
     #[serde(deserialize_with = "null_is_nan")]
     pub free_run: f64,
+    /// The same over the validation records, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
     /// λ of the last Newton step, where the solver takes such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
@@ -254,6 +272,7 @@ impl From<&PassReport> for PassFacts {
             consistency: report.consistency,
             evidence: report.evidence,
             free_run: report.free_run,
+            validation: report.validation,
             damping: report.damping,
         }
     }
@@ -273,6 +292,7 @@ impl From<&PassFacts> for PassReport {
             consistency: facts.consistency,
             evidence: facts.evidence,
             free_run: facts.free_run,
+            validation: facts.validation,
             damping: facts.damping,
         }
     }
@@ -314,6 +334,8 @@ impl Facts {
             checkpoint: Some(learned.checkpoint.clone()),
             ensemble: vec![],
             stream: None,
+            structure: Structure::Whole,
+            rungs: vec![],
         }
     }
 

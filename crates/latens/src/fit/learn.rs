@@ -18,7 +18,8 @@ use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed};
-use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry, starts};
+use crate::solve::ladder::{self, Climbed};
+use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry};
 
 /// Records by what they serve for.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +79,12 @@ pub fn resume(
     if !fit.facts.stopped && !more && resumed.iter().all(passes) {
         return fail("this fit is finished: there is nothing to go on with, unless with more ⟦passes⟧, where it used up all of them, or a larger ⟦ensemble⟧".into());
     }
-    go(&fit.model, data, settings, &resumed, observer)
+    let mut resumed_fit = go(&fit.model, data, settings, &resumed, observer)?;
+    for facts in resumed_fit.all_facts() {
+        facts.structure = fit.facts.structure;
+        facts.rungs.clone_from(&fit.facts.rungs);
+    }
+    Ok(resumed_fit)
 }
 
 /// The starts that a fit kept.
@@ -215,25 +221,33 @@ fn go(
         scales: &prior.scales,
         prior: &prior,
         noise: &noise,
+        constants: &[],
     };
-    let kept = starts::run(solver, &problem, resumed, observer)?;
-    let mut fits: Vec<Fit> = kept
-        .learned
-        .into_iter()
-        .map(|(seed, learned)| {
-            let mut fit = fitted(&problem, data, seed, learned);
-            let attempts = kept.attempts.iter().filter(|a| a.seed == seed);
-            fit.facts.attempts = attempts.cloned().collect();
-            fit
-        })
-        .collect();
+    let Climbed { kept, rungs } = ladder::run(solver, &problem, resumed, observer)?;
+    let (mut fits, mut attempts, mut stopped) = (vec![], vec![], false);
+    for (structure, kept) in kept {
+        let weight = rungs.iter().find(|r| r.structure == structure);
+        let weight = weight.map_or(1.0, |r| r.weight) / kept.learned.len() as f64;
+        for (seed, learned) in kept.learned {
+            let mut fit = problem.simplified(structure, |p| fitted(p, data, seed, learned));
+            let own = kept.attempts.iter().filter(|a| a.seed == seed);
+            fit.facts.attempts = own.cloned().collect();
+            fit.facts.structure = structure;
+            fits.push((weight, fit));
+        }
+        stopped |= kept.stopped;
+        attempts.extend(kept.attempts);
+    }
     let mut fit = if fits.len() == 1 {
-        fits.remove(0)
+        fits.remove(0).1
     } else {
         together(fits, &stepper, data)
     };
-    fit.facts.attempts = kept.attempts;
-    fit.facts.stopped = kept.stopped;
+    for facts in fit.all_facts() {
+        facts.rungs.clone_from(&rungs);
+    }
+    fit.facts.attempts = attempts;
+    fit.facts.stopped = stopped;
     fit.facts.threads = threads(solver);
     Ok(fit)
 }
@@ -316,19 +330,20 @@ fn record_facts(fit: &Fit, stepper: &Stepper, data: Data, tracks: &[Track]) -> V
 }
 
 /// Several fits as one; the first is the best.
-fn together(mut members: Vec<Fit>, stepper: &Stepper, data: Data) -> Fit {
-    let mut fit = members[0].clone();
-    members.sort_by_key(|m| m.facts.seed);
+fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit {
+    let mut fit = members[0].1.clone();
+    members.sort_by_key(|(_, m)| m.facts.seed);
     let tracks: Vec<Track> = (0..fit.tracks.len())
         .map(|place| {
-            let each: Vec<&Track> = members.iter().map(|m| &m.tracks[place]).collect();
-            median_track(&each)
+            let tracks = members.iter().map(|(weight, m)| (*weight, &m.tracks[place]));
+            common_track(&tracks.collect::<Vec<_>>())
         })
         .collect();
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
-    let facts = members.iter().enumerate().map(|(k, member)| MemberFacts {
+    let facts = members.iter().enumerate().map(|(k, (weight, member))| MemberFacts {
         seed: member.facts.seed,
+        weight: Some(*weight),
         run: facts::member_folder(k),
         nrmse: member
             .facts
@@ -339,27 +354,29 @@ fn together(mut members: Vec<Fit>, stepper: &Stepper, data: Data) -> Fit {
         mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
     });
     fit.facts.ensemble = facts.collect();
-    fit.members = members;
+    fit.members = members.into_iter().map(|(_, member)| member).collect();
     fit
 }
 
-/// What the members of an ensemble say together: the median of each run.
-fn median_track(members: &[&Track]) -> Track {
-    let bands = members.iter().map(|m| Band {
+/// What the members of an ensemble say together, each with its weight.
+fn common_track(members: &[(f64, &Track)]) -> Track {
+    let bands = members.iter().map(|(weight, m)| Band {
+        weight: *weight,
         values: &m.smoothed,
         deviations: &m.deviations,
     });
     let (smoothed, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
-    let median = |of: fn(&Track) -> &[f64]| {
-        let runs: Vec<&[f64]> = members.iter().map(|m| of(m)).collect();
-        ensemble::median_run(&runs)
+    let common = |of: fn(&Track) -> &[f64]| {
+        let runs: Vec<(f64, &[f64])> = members.iter().map(|(weight, m)| (*weight, of(m))).collect();
+        ensemble::common_run(&runs)
     };
+    let first = members[0].1;
     Track {
-        place: members[0].place,
-        record: members[0].record.clone(),
+        place: first.place,
+        record: first.record.clone(),
         smoothed,
         deviations,
-        one_step: median(|m| &m.one_step),
-        free_run: median(|m| &m.free_run),
+        one_step: common(|m| &m.one_step),
+        free_run: common(|m| &m.free_run),
     }
 }

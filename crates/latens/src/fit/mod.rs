@@ -101,8 +101,9 @@ impl Fit {
         if self.members.is_empty() {
             return self.predictor().predict(record, start);
         }
-        let members: Vec<Predictor> = self.members.iter().map(Self::predictor).collect();
-        ensemble::predict(&members, record, start)
+        let weights = self.facts.ensemble.iter().map(|m| m.weight.unwrap_or(1.0));
+        let members = weights.zip(self.members.iter().map(Self::predictor));
+        ensemble::predict(&members.collect::<Vec<_>>(), record, start)
     }
 
     /// What a file with this checksum served for in the fit; a test where it played no part.
@@ -125,6 +126,12 @@ impl Fit {
     /// What is known about a track's record.
     pub fn facts_of(&self, track: &Track) -> &RecordFacts {
         &self.facts.records[track.place]
+    }
+
+    /// The facts of all members, and its own.
+    pub(crate) fn all_facts(&mut self) -> impl Iterator<Item = &mut Facts> {
+        let members = self.members.iter_mut().map(|m| &mut m.facts);
+        members.chain([&mut self.facts])
     }
 
     /// The solver that learned it, where this program has it.

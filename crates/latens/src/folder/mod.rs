@@ -30,6 +30,7 @@ use crate::Error;
 use crate::fit::facts::member_folder;
 use crate::fit::{Facts, Fit, Role};
 use crate::model::Model;
+use crate::model::network::Structure;
 use crate::record::{Table, sha256, write_csv_to};
 
 const MODEL: &str = "model.toml";
@@ -193,7 +194,11 @@ fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
         );
     }
     let text = String::from_utf8_lossy(&text);
-    let mut model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
+    let model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
+    let mut model = match facts.structure {
+        Structure::Whole => model,
+        simpler => model.simplified(simpler),
+    };
     let bytes = read(WEIGHTS)?;
     let precision = crate::solve::precision(&facts.settings);
     let members = facts.ensemble.iter().map(|m| {

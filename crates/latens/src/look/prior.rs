@@ -140,6 +140,9 @@ fn first_of_each(values: &[f64], width: usize, n: usize) -> Vec<f64> {
 }
 
 /// The random walk that the data favour, and the sizes of everything along it.
+///
+/// Every level of the walk is taken to its end under the sizes that it finds itself, from every
+/// start: a level chosen under other sizes than those that it then runs with is another walk.
 fn walks(
     model: &Model,
     records: &[Record],
@@ -148,7 +151,7 @@ fn walks(
     n: usize,
 ) -> (SignalScales, Noise, Vec<Smoothed>) {
     let zero = vec![0.0; model.system.parameters()];
-    let mut scales = scales::estimate(model, records, &zero);
+    let first_scales = scales::estimate(model, records, &zero);
     // what walks: outputs of networks; else rows of unknown shape; else those with constants
     let signals: Vec<usize> = (n..model.states.len()).collect();
     let candidates = [
@@ -163,33 +166,39 @@ fn walks(
     } else {
         SIGNAL_WALKS
     };
-    let walks = levels.map(|level| {
-        let noise = loose(settings, model, &scales, dt, level, rows);
-        walk(model, records, &noise, &scales, dt, &First { rows, offsets: &[0.0], iterations: 3 })
-    });
-    let likelihood = |i: usize| {
-        if walks[i].0.is_nan() {
-            f64::NEG_INFINITY
-        } else {
-            walks[i].0
-        }
-    };
-    let best = (0..walks.len())
-        .max_by(|&a, &b| likelihood(a).total_cmp(&likelihood(b)))
-        .unwrap_or(0);
-    scales::refine(model, &mut scales, &walks[best].1);
-    let noise = loose(settings, model, &scales, dt, levels[best], rows);
     let offsets = if signals.is_empty() {
         &STARTS[..1]
     } else {
         &STARTS
     };
-    let last = First {
+    let briefly = First {
+        rows,
+        offsets: &STARTS[..1],
+        iterations: 3,
+    };
+    let to_the_end = First {
         rows,
         offsets,
         iterations: SMOOTHING_STEPS,
     };
-    let (_, smoothed) = walk(model, records, &noise, &scales, dt, &last);
+    let walked = |level: f64, scales: &SignalScales, first: &First| {
+        let noise = loose(settings, model, scales, dt, level, rows);
+        let (likelihood, smoothed) = walk(model, records, &noise, scales, dt, first);
+        let likelihood = if likelihood.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            likelihood
+        };
+        (likelihood, scales.clone(), noise, smoothed)
+    };
+    let each = levels.into_iter().flat_map(|level| {
+        let brief = walked(level, &first_scales, &briefly);
+        let mut scales = first_scales.clone();
+        scales::refine(model, &mut scales, &brief.3);
+        [walked(level, &scales, &to_the_end), brief]
+    });
+    let best = each.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let (_, mut scales, noise, smoothed) = best.expect("one level at least");
     scales::refine(model, &mut scales, &smoothed);
     (scales, noise, smoothed)
 }

@@ -7,17 +7,21 @@
 
 pub mod batch;
 pub mod checkpoint;
+pub mod ladder;
 pub mod recursion;
 pub mod registry;
 pub mod starts;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
-use crate::look::prior::{SMOOTHING_STEPS, Walking, starting_at};
+use crate::look::prior::{SMOOTHING_STEPS, Walking, initial_theta, starting_at};
 use crate::look::{Check, PriorSmoothing, RESOLUTION, SignalScales};
 use crate::model::Model;
+use crate::model::network::Structure;
 use crate::model::settings::Settings;
 use crate::numerics::linalg::{PackedCovariance, Precision};
 use crate::numerics::objective::{Cost, Noise};
@@ -122,6 +126,9 @@ pub struct PassReport {
     pub evidence: Option<f64>,
     /// Mean nRMSE of the measured channels in a free run; what `keep_best` goes by.
     pub free_run: f64,
+    /// The same over the validation records, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
     /// λ of the last Newton step, where the solver takes such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
@@ -166,6 +173,27 @@ pub struct Problem<'a> {
     pub prior: &'a PriorSmoothing,
     /// Q_x, R_y and P_x0 that the settings come to.
     pub noise: &'a Noise,
+    /// The unknown constants' entries of θ to begin with; where there are none, their guesses.
+    pub constants: &'a [f64],
+}
+
+/// Pieces of the records of a problem.
+pub struct Pieces {
+    pub records: Vec<Record>,
+    /// What the known equations alone say of them.
+    pub prior: PriorSmoothing,
+}
+
+impl Pieces {
+    /// The problem of these pieces alone.
+    pub fn of<'a>(&'a self, problem: &Problem<'a>) -> Problem<'a> {
+        Problem {
+            records: &self.records,
+            validate: &[],
+            prior: &self.prior,
+            ..*problem
+        }
+    }
 }
 
 /// What a solver has learned.
@@ -253,6 +281,48 @@ pub fn precision(settings: &Settings) -> Precision {
 }
 
 impl Problem<'_> {
+    /// θ to begin with: random weights, constants at their guess or where they are known to be.
+    pub fn initial_theta(&self, seed: u64) -> Vec<f64> {
+        let mut theta = initial_theta(self.model, seed);
+        theta[..self.constants.len()].copy_from_slice(self.constants);
+        theta
+    }
+
+    /// The same problem with networks of less structure.
+    pub fn simplified<T>(&self, structure: Structure, then: impl FnOnce(&Problem) -> T) -> T {
+        if structure == Structure::Whole {
+            return then(self);
+        }
+        let model = self.model.simplified(structure);
+        let records = self.records.iter().chain(self.validate);
+        let stepper = Stepper::over(&model, &model.system, self.stepper.dt(), records);
+        then(&Problem {
+            model: &model,
+            stepper: &stepper,
+            ..*self
+        })
+    }
+
+    /// Pieces of every record, with what the known equations say of them.
+    pub fn cut(&self, pieces: impl Fn(&Record) -> Vec<Range<usize>>) -> Pieces {
+        let width = self.scales.scale.len();
+        let (mut records, mut states) = (vec![], vec![]);
+        for (record, smoothed) in self.records.iter().zip(&self.prior.states) {
+            for samples in pieces(record) {
+                states.push(smoothed.slice(samples.clone(), width));
+                records.push(record.slice(samples));
+            }
+        }
+        let prior = PriorSmoothing {
+            scales: self.prior.scales.clone(),
+            states,
+            outputs: None,
+            all_scales: self.prior.all_scales.clone(),
+            noise: self.prior.noise.clone(),
+        };
+        Pieces { records, prior }
+    }
+
     /// Whether any channel is noisy, not only rounded.
     pub fn noisy(&self) -> bool {
         let each = self.scales.noise.iter().zip(&self.scales.range);
@@ -333,6 +403,18 @@ impl Problem<'_> {
             }
         });
         each.collect()
+    }
+
+    /// Trajectories under (all but) exact physics that fit the records best, from what the known
+    /// physics says alone.
+    pub fn exact_states(&self, theta: &[f64]) -> Vec<Vec<f64>> {
+        let open = self.open_start(self.noise);
+        let exact = |(record, smoothed): (&Record, &Smoothed)| {
+            let noise = starting_at(self.stepper, record, &open);
+            exact_trajectory(self.stepper, record, theta, &noise, smoothed)
+        };
+        let all = self.records.iter().zip(&self.prior.states);
+        all.map(exact).collect()
     }
 
     /// Mean nRMSE of the measured channels in free runs from the best starts under exact physics.

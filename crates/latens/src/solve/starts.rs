@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::{Resumed, Start};
 use super::{Learned, Observer, PassReport, Problem, Progress, Solver};
 use crate::Error;
-use crate::look::prior::initial_theta;
 
 /// Mean ν²/s above which innovations are not what the solver takes them for.
 const INCONSISTENT: f64 = 25.0;
@@ -60,7 +59,7 @@ pub fn run(
     let mut outcomes = Vec::new();
     let from = |seed: u64| match resumed.iter().find(|r| r.seed == seed) {
         Some(resumed) => Start::From(resumed),
-        None => Start::At(initial_theta(problem.model, seed)),
+        None => Start::At(problem.initial_theta(seed)),
     };
     let several = if resumed.is_empty() {
 settings.starts.max(settings.ensemble)

@@ -27,12 +27,55 @@ use crate::numerics::linalg::eigen::Eigen;
 use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::linalg::product;
 use crate::model::Model;
+use crate::model::network::Network;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::linalg::Precision;
 use crate::numerics::linalg::normal::NormalEquations;
 
 /// Bounds of the prior variance of weights: scaled weights are of order one.
 const VARIANCE: (f64, f64) = (1e-2, 1e2);
+/// The least prior variance of a layer's weights: near it the layer is gone.
+const LEAST_LAYER_VARIANCE: f64 = 1e-6;
+
+/// Which weights share a prior variance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// All of a network.
+    Network,
+    /// The weights of each layer, and its biases: functions that the data do not ask for to bend
+    /// then need not.
+    Layer,
+}
+
+impl Sharing {
+    /// The groups of a model's weights, and the number of terms that each of them is summed over.
+    pub fn groups(self, model: &Model) -> Vec<(std::ops::Range<usize>, usize)> {
+        let networks = model.system.networks().iter();
+        let networks = networks.zip(model.system.weight_ranges());
+        let of_network = |(network, range): (&Network, std::ops::Range<usize>)| match self {
+            Self::Network => vec![(range, 1)],
+            Self::Layer => {
+                let mut at = range.start;
+                let blocks = network.blocks().into_iter();
+                let layers = blocks.map(|(_, rows, columns)| {
+                    let own = at..at + rows * columns;
+                    at = own.end;
+                    (own, columns)
+                });
+                layers.collect()
+            }
+        };
+        let groups = networks.flat_map(of_network);
+        groups.filter(|(range, _)| !range.is_empty()).collect()
+    }
+
+    fn bounds(self) -> (f64, f64) {
+        match self {
+            Self::Network => VARIANCE,
+            Self::Layer => (LEAST_LAYER_VARIANCE, VARIANCE.1),
+        }
+    }
+}
 
 /// What the data say about a model as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,14 +148,18 @@ impl Posterior {
         }
     }
 
-    /// The prior variances at which the evidence is stationary, for θ as it is.
-    pub fn next_prior(&self, model: &Model, theta: &[f64]) -> Vec<f64> {
+    /// The prior variances at which the evidence is stationary, for θ as it is: those of a group
+    /// keep their ratios.
+    pub fn next_prior(&self, model: &Model, theta: &[f64], sharing: Sharing) -> Vec<f64> {
         let mut next: Vec<f64> = self.root.iter().map(|r| r * r).collect();
-        for range in model.system.weight_ranges() {
-            let square: f64 = theta[range.clone()].iter().map(|t| t * t).sum();
+        let (least, most) = sharing.bounds();
+        for (range, _) in sharing.groups(model) {
+            let own = &mut next[range.clone()];
+            let square: f64 = theta[range.clone()].iter().zip(&*own).map(|(t, p)| t * t / p).sum();
             let gamma: f64 = range.clone().map(|i| self.share(i)).sum();
-            let variance = (square / gamma.max(1.0)).clamp(VARIANCE.0, VARIANCE.1);
-            next[range].fill(variance);
+            let mean = own.iter().sum::<f64>() / own.len() as f64;
+            let factor = (mean * square / gamma.max(1.0)).clamp(least, most) / mean;
+            own.iter_mut().for_each(|p| *p *= factor);
         }
         next
     }
@@ -214,7 +261,7 @@ mod tests {
             let cost = passes[0].half_square(&means) + half_square(theta.iter().copied(), &prior);
             let posterior = Posterior::new(&equations, &prior);
             // −½ Σ ln 2πs is the same for every prior
-            let next = posterior.next_prior(&model, &theta)[0];
+            let next = posterior.next_prior(&model, &theta, Sharing::Network)[0];
             (posterior.evidence(&model, -cost), next)
         };
         let mut variance = 1.0;

@@ -148,13 +148,18 @@ impl<'a> Newton<'a> {
     }
 
     /// Where each record's states start: on what the known physics says alone, or on what the
-    /// filter says with the networks as they are, whichever has the lower objective.
+    /// filter says with the networks as they are, whichever has the lower objective. With noise
+    /// the networks are random at first, and an objective under them says nothing of the states:
+    /// then the known physics has it, unless it is lost.
     pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Vec<f64>> {
         let one = |i: usize| {
             let smoother = self.smoother(theta, i);
-            let starts = [smoothed[i].states.clone(), smoother.filtered()];
-            let [known, filtered] = starts.map(|states| smoother.minimise(states, SMOOTHING_STEPS));
+            let known = smoother.minimise(smoothed[i].states.clone(), SMOOTHING_STEPS);
             let lost = !known.1.total().is_finite();
+            if self.problem.noisy() && !lost {
+                return known.0;
+            }
+            let filtered = smoother.minimise(smoother.filtered(), SMOOTHING_STEPS);
             if lost || filtered.1.total() < known.1.total() {
                 filtered.0
             } else {
@@ -403,7 +408,8 @@ impl<'a> Newton<'a> {
     /// sample; taken for independent, thousands of them would make θ look far too certain.
     pub fn variance_inflation(&self, iterate: &Iterate) -> f64 {
         const BLOCKS: usize = 20;
-        const CLEAR: f64 = 2.0;
+        /// Standard errors above what white noise would give.
+        const CLEAR: f64 = 5.0;
         let channels = self.noise[0].measurement.len();
         let records = self.problem.records.iter();
         let longest = records.map(Record::len).max().unwrap_or(0);
@@ -435,10 +441,12 @@ impl<'a> Newton<'a> {
                     }
                 }
             }
-            sum / count
+            // of white noise the mean of `count` squares, each of mean 1 and variance 2
+            let mean: f64 = sum / count;
+            let clear = mean > 1.0 + CLEAR * (2.0 / count).sqrt();
+            if clear { mean } else { 1.0 }
         };
-        let most = lengths.map(of_blocks).fold(0.0, f64::max);
-        if most > CLEAR { most } else { 1.0 }
+        lengths.map(of_blocks).fold(1.0, f64::max)
     }
 
     /// R_y from the misfit by a step of expectation and maximisation: its mean square, with what

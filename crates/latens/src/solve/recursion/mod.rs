@@ -233,6 +233,7 @@ fn run(
             f64::NAN
         };
         let report = PassReport {
+            validation: None,
             pass: number,
             cost,
             consistency: consistency.0 / consistency.1.max(1) as f64,

@@ -1,0 +1,137 @@
+//! The last steps of batch: noise, prior and θ settle at the stage that was kept.
+
+use super::newton::{Counter, End, Iterate, Limits, Newton};
+use super::stages::{ON_THE_WAY, sharing, stage_noise, widen};
+use crate::Error;
+use crate::numerics::objective::Noise;
+use crate::solve::checkpoint::Stage;
+use crate::solve::{Observer, Problem};
+
+/// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
+/// there already.
+const AT_THE_END: Limits = Limits {
+    tolerance: 1e-3,
+    patience: 3,
+    ..ON_THE_WAY
+};
+const NOISE_FREE_END: Limits = Limits {
+    tolerance: 3e-3,
+    iterations: 4,
+    ..ON_THE_WAY
+};
+/// Rounds at the end in which the prior of each layer settles, and the gain of ln p that ends them.
+const PRIOR_ROUNDS: usize = 8;
+const NOTABLE_GAIN: f64 = 0.5;
+/// Without noise R_y is a resolution, and a prior that competes with it as with noise leaves the
+/// weights short by what their bands do not show: at the end it is so many times wider.
+const LAST_PRIOR_FACTOR: f64 = 100.0;
+/// Rounds at the end in which noise, prior and θ settle.
+const ROUNDS: usize = 4;
+/// What the data are held against at the end.
+pub(super) struct Settled {
+    pub noise: Noise,
+    /// P_θ0.
+    pub prior: Vec<f64>,
+    /// By how much variances are inflated.
+    pub variance_inflation: f64,
+}
+
+/// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
+/// and misfits that are correlated, as those of a model that cannot be better, counted for the news
+/// that they are; but noise that somebody states is taken as stated.
+pub(super) fn settle(
+    problem: &Problem,
+    at: &mut Stage,
+    iterate: &mut Iterate,
+    stages: usize,
+    observer: &mut dyn Observer,
+) -> Result<(Settled, End), Error> {
+    let settings = problem.settings;
+    let mut noise = stage_noise(problem, settings, at.tightness);
+    let mut prior = at.prior.clone();
+    if settings.estimate_prior && !problem.noisy() {
+        widen(problem, &mut prior, LAST_PRIOR_FACTOR);
+    }
+    let unknown = |c: usize| {
+        settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
+    };
+    let unknown: Vec<usize> = (0..noise.measurement.len())
+        .filter(|&c| unknown(c))
+        .collect();
+    let mut variance_inflation = at.variance_inflation;
+    let mut end = End::Hopeless;
+    if problem.noisy() && settings.estimate_prior && variance_inflation == 1.0 {
+        let mut before = f64::NEG_INFINITY;
+        for _ in 0..PRIOR_ROUNDS {
+            let newton = Newton::new(problem, &prior, &noise);
+            let mut counter = Counter {
+                stage: stages,
+                stages: stages + 1,
+                observer,
+            };
+            at.damping.restart();
+            end = newton.minimise(iterate, &mut at.damping, &AT_THE_END, &mut counter)?;
+            if matches!(end, End::Stopped(_)) {
+                break;
+            }
+            let (posterior, found, _) = newton.evidence(iterate, newton.thinning());
+            at.determined = found.determined;
+            if found.log - before < NOTABLE_GAIN {
+                break;
+            }
+            before = found.log;
+            let variances = newton.noise_found(iterate, found.determined);
+            for &c in &unknown {
+                noise.measurement[c] = variances[c].max(problem.resolution(c));
+            }
+            prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
+        }
+    }
+    for round in 0..ROUNDS {
+        let inflated = noise.times(variance_inflation);
+        let newton = Newton::new(problem, &prior, &inflated);
+        let mut counter = Counter {
+            stage: stages,
+            stages: stages + 1,
+            observer,
+        };
+        at.damping.restart();
+        let limits = if problem.noisy() || variance_inflation > 1.0 {
+&AT_THE_END
+} else {
+&NOISE_FREE_END
+};
+        end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
+        if unknown.is_empty() || matches!(end, End::Stopped(_)) {
+            break;
+        }
+        let own = Newton::new(problem, &prior, &noise);
+        let found = own.noise_found(iterate, at.determined);
+        let mut white = noise.clone();
+        for &c in &unknown {
+            white.measurement[c] = found[c].max(problem.resolution(c));
+        }
+        if Newton::new(problem, &prior, &white).variance_inflation(iterate) == 1.0 {
+            variance_inflation = 1.0;
+            if !problem.noisy() || round > 0 {
+                break;
+            }
+            noise = white;
+            continue;
+        }
+        variance_inflation = own.variance_inflation(iterate);
+        if settings.estimate_prior {
+            let inflated = noise.times(variance_inflation);
+            let newton = Newton::new(problem, &prior, &inflated);
+            let (posterior, ..) = newton.evidence(iterate, newton.thinning());
+            prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
+        }
+    }
+    let settled = Settled {
+        noise,
+        prior,
+        variance_inflation,
+    };
+    Ok((settled, end))
+}
+

@@ -1,0 +1,379 @@
+//! The stages of batch: each with tighter physics, from where the one before ended.
+
+use super::damping::Damping;
+use super::evidence::Sharing;
+use super::newton::{Counter, End, Iterate, Limits, Newton};
+use crate::Error;
+use crate::look;
+use crate::model::settings::{Level, Settings};
+use crate::numerics::objective::Noise;
+use crate::solve::checkpoint::{Checkpoint, Next, Resumed, Stage};
+use crate::solve::{Observer, PassReport, Problem};
+
+/// Noise of known rows relative to the hidden rows'.
+const KNOWN_ROW_FACTOR: f64 = 1e-3;
+/// Decades by which stages that begin tight are tightened at first: a simulation, all but for
+/// rounding.
+const TIGHT_DECADES: f64 = 4.0;
+/// Misfits are held to contradict the model on the way where they repeat themselves so many times:
+/// there it may yet become better.
+const CONTRADICTED: f64 = 2.0;
+/// Decades by which the process noise is tightened at the most: below, it is rounding.
+const MOST_DECADES: f64 = 12.0;
+/// Decades of a stage: of those where the objective's first step ends above [`BOLD_STAGE_FACTOR`] times where
+/// the stage before ended, the second. Where the known equations have kinks or folds, a whole
+/// decade leaves the states where no step helps.
+const DECADES: [f64; 2] = [1.0, 0.5];
+const BOLD_STAGE_FACTOR: f64 = 5.0;
+/// On the way, the next stage does better with the time.
+pub(super) const ON_THE_WAY: Limits = Limits {
+    tolerance: 0.03,
+    patience: 1,
+    iterations: 40,
+    hopeless: f64::INFINITY,
+};
+/// With noise the evidence chooses the noise of the states: a stage has to be near its minimum.
+const NOISY_WAY: Limits = Limits {
+    tolerance: 0.01,
+    patience: 2,
+    ..ON_THE_WAY
+};
+/// Without noise the physics is exact enough when the defects are less than this fraction of the
+/// misfit.
+pub const EXACT_DEFECT_RATIO: f64 = 1e-3;
+/// With noise it is when the defects are worth less than this: a parameter is worth half a unit.
+const EXACT_DEFECT: f64 = 0.1;
+/// With noise free runs closer to each other than this part are equally good, and the tighter of
+/// two stages is kept.
+const EQUAL_FREE_RUNS: f64 = 0.02;
+/// With noise the prior of each layer begins at this variance, over the number of terms that its
+/// weights are summed with.
+const FIRST_LAYER_VARIANCE: f64 = 10.0;
+/// Where the evidence may find the prior of the weights, it begins so many times wider than that
+/// of the constants: tighter, a network of one argument settles where it cannot bend.
+const FIRST_PRIOR_FACTOR: f64 = 10.0;
+/// A fit is lost when a stage makes its free run this much worse.
+const LOST_FREE_RUN_FACTOR: f64 = 30.0;
+
+/// The best stage so far.
+#[derive(Clone)]
+pub(super) struct Best {
+    pub at: Stage,
+    pub iterate: Iterate,
+}
+
+/// What the stages came to.
+pub(super) struct Tightened {
+    pub best: Best,
+    /// Those of the ways before too.
+    pub reports: Vec<PassReport>,
+    /// By the observer.
+    pub stopped: bool,
+}
+
+/// Where the stages begin.
+pub(super) struct Begin {
+    pub iterate: Iterate,
+    /// What an earlier fit has kept.
+    pub best: Option<Best>,
+    /// Of the stages before.
+    pub reports: Vec<PassReport>,
+    /// Decades by which the first stage's process noise is tightened.
+    pub tightness: f64,
+}
+
+/// Stage after stage, each with tighter physics, until it is exact, or until the data contradict it.
+pub(super) fn tighten(
+    problem: &Problem,
+    begin: Begin,
+    observer: &mut dyn Observer,
+) -> Result<Tightened, Error> {
+    let settings = problem.settings;
+    let Begin {
+        mut iterate,
+        mut best,
+        mut reports,
+        tightness: first_tightness,
+    } = begin;
+    let resumed = best.is_some();
+    let first = best.as_ref().map_or_else(
+        || Stage {
+            stages: reports.len(),
+            next: Next::Stage,
+            tightness: first_tightness,
+            merit: None,
+            determined: 0.0,
+            variance_inflation: 1.0,
+            likely: None,
+            informative: None,
+            prior: first_prior(problem, settings),
+            damping: Damping::default(),
+        },
+        |best: &Best| best.at.clone(),
+    );
+    let (mut prior, mut damping) = (first.prior, first.damping);
+    let (mut tightness, mut variance_inflation) = (first.tightness, first.variance_inflation);
+    let (mut likely, mut informative) = (first.likely, first.informative);
+    let mut stopped = false;
+    let stages = match first.next {
+        Next::Refinement => 0..0,
+        _ if resumed => first.stages..settings.passes,
+        _ => first.stages..first.stages + settings.passes,
+    };
+    let last = stages.end;
+    for stage in stages {
+        let mut counter = Counter {
+            stage,
+            stages: last,
+            observer,
+        };
+        let rest = stage == first.stages && first.next == Next::RestOfStage;
+        let mut end = End::Hopeless;
+        let before = (iterate.clone(), damping.clone());
+        for decades in DECADES {
+            (iterate, damping) = before.clone();
+            damping.restart();
+            let fresh = (stage > first.stages || resumed) && !rest;
+            let limits = Limits {
+                hopeless: if fresh && decades == DECADES[0] {
+BOLD_STAGE_FACTOR * iterate.cost.total()
+} else {
+f64::INFINITY
+},
+                ..if problem.noisy() {
+                    NOISY_WAY
+                } else {
+                    ON_THE_WAY
+                }
+            };
+            let tighter = if fresh {
+                tightness + decades
+            } else {
+                tightness
+            };
+            let noise = stage_noise(problem, settings, tighter).times(variance_inflation);
+            let newton = Newton::new(problem, &prior, &noise);
+            end = newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)?;
+            if end != End::Hopeless {
+                tightness = tighter;
+                break;
+            }
+        }
+        stopped = matches!(end, End::Stopped(_));
+        // a stage that has not begun is none, and the first is no result before it is done
+        if end == End::Stopped(0) || (stopped && best.is_none()) {
+            break;
+        }
+        let noise = stage_noise(problem, settings, tightness);
+        let newton = Newton::new(problem, &prior, &noise);
+        let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
+        if likely.is_none_or(|(_, evidence)| found.log > evidence) {
+            likely = Some((tightness, found.log));
+        }
+        if informative.is_none_or(|(_, determined)| found.determined > determined) {
+            informative = Some((tightness, found.determined));
+        }
+        if settings.estimate_noise {
+            let found = newton.variance_inflation(&iterate);
+            variance_inflation = if found > CONTRADICTED { found } else { 1.0 };
+        }
+        let posterior = posterior.inflated(variance_inflation);
+        let free_run = problem.free_run_error(&iterate.theta, &iterate.states);
+        let validation = problem.validation_error(&iterate.theta, &noise);
+        let merit = -validation.unwrap_or(free_run);
+        let merit = (!merit.is_nan()).then_some(merit);
+        let known = best.as_ref().map_or(f64::NEG_INFINITY, |b| b.at.merit());
+        if settings.estimate_prior && !stopped {
+            prior = posterior.next_prior(problem.model, &iterate.theta, Sharing::Network);
+        }
+        let at = Stage {
+            stages: stage + usize::from(!stopped),
+            next: if stopped {
+Next::RestOfStage
+} else {
+Next::Stage
+},
+            tightness,
+            merit,
+            determined: found.determined,
+            variance_inflation,
+            likely,
+            informative,
+            prior: prior.clone(),
+            damping: damping.clone(),
+        };
+        let merit = at.merit();
+        let equal = if problem.noisy() { EQUAL_FREE_RUNS } else { 0.0 };
+        if merit >= known - equal * known.abs() || known.is_infinite() {
+            best = Some(Best {
+                at,
+                iterate: iterate.clone(),
+            });
+        }
+        if stopped {
+            break;
+        }
+        let report = PassReport {
+            pass: stage + 1,
+            validation,
+            cost: iterate.cost,
+            consistency,
+            evidence: Some(found.log),
+            free_run,
+            damping: Some(damping.value),
+        };
+        stopped = !observer.pass(&report);
+        reports.push(report);
+        let limit = if problem.noisy() {
+            EXACT_DEFECT
+        } else {
+            EXACT_DEFECT_RATIO * iterate.cost.data
+        };
+        let late = stage > first.stages + 1 || resumed || first_tightness > 0.0;
+        let exact = late && iterate.cost.physics < limit;
+        let lost = merit < LOST_FREE_RUN_FACTOR * known;
+        let fixed = matches!(settings.hidden_noise, Level::Variance(_));
+        if let Some(best) = &mut best
+            && (exact || lost || fixed)
+        {
+            best.at.next = Next::Refinement;
+            break;
+        }
+        if stopped {
+            break;
+        }
+    }
+    let mut best = best.ok_or(Error::Stopped)?;
+    best.at.likely = likely;
+    best.at.informative = informative;
+    Ok(Tightened {
+        best,
+        reports,
+        stopped,
+    })
+}
+
+impl Begin {
+    /// Loose, at θ, on what the known physics says alone.
+    pub fn loose(problem: &Problem, theta: Vec<f64>) -> Self {
+        let prior = first_prior(problem, problem.settings);
+        let noise = stage_noise(problem, problem.settings, 0.0);
+        Self {
+            iterate: Newton::new(problem, &prior, &noise).start(theta),
+            best: None,
+            reports: vec![],
+            tightness: 0.0,
+        }
+    }
+
+    /// Tight, at θ: on the simulations that fit best.
+    pub fn tight(problem: &Problem, theta: Vec<f64>, reports: Vec<PassReport>) -> Self {
+        let prior = first_prior(problem, problem.settings);
+        let noise = stage_noise(problem, problem.settings, TIGHT_DECADES);
+        let states = problem.exact_states(&theta);
+        let cost = Newton::new(problem, &prior, &noise).cost(&theta, &states);
+        let iterate = Iterate {
+            theta,
+            states,
+            cost,
+        };
+        Self {
+            iterate,
+            best: None,
+            reports,
+            tightness: TIGHT_DECADES,
+        }
+    }
+
+    /// At what an earlier fit has kept.
+    pub fn resumed(problem: &Problem, resumed: &Resumed) -> Self {
+        let (settings, smoothed) = (problem.settings, problem.prior.states.as_slice());
+        let Checkpoint::Stage(at) = resumed.checkpoint else {
+            unreachable!("a fit is resumed by its own solver");
+        };
+        let theta = resumed.theta.to_vec();
+        let noise = stage_noise(problem, settings, 0.0);
+        let mut newton = Newton::new(problem, &at.prior, &noise);
+        let mut states = newton.starts(&theta, smoothed);
+        // the way the stages went: straight to tight physics, a trajectory may be lost
+        let mut tightness: f64 = 0.0;
+        while tightness < at.tightness {
+            tightness = (tightness + DECADES[0]).min(at.tightness);
+            let noise = stage_noise(problem, settings, tightness);
+            newton = Newton::new(problem, &at.prior, &noise);
+            states = newton.smoothed(&theta, states);
+        }
+        let iterate = Iterate {
+            cost: newton.cost(&theta, &states),
+            theta,
+            states,
+        };
+        let best = Best {
+            at: at.clone(),
+            iterate: iterate.clone(),
+        };
+        Self {
+            iterate,
+            best: Some(best),
+            reports: resumed.reports.clone(),
+            tightness: at.tightness,
+        }
+    }
+}
+
+/// P_θ0 before the data have said anything.
+pub(super) fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
+    let mut prior = vec![settings.parameter_variance; problem.model.system.parameters()];
+    match sharing(problem) {
+        _ if !settings.estimate_prior => {}
+        Sharing::Network => widen(problem, &mut prior, FIRST_PRIOR_FACTOR),
+        layer @ Sharing::Layer => {
+            for (range, terms) in layer.groups(problem.model) {
+                prior[range].fill(settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64);
+            }
+        }
+    }
+    prior
+}
+
+/// Which weights share a prior variance. Without noise the data determine them anyway.
+pub(super) fn sharing(problem: &Problem) -> Sharing {
+    if problem.noisy() {
+        Sharing::Layer
+    } else {
+        Sharing::Network
+    }
+}
+
+/// A wider prior of the weights; that of a constant is what the model file says.
+pub(super) fn widen(problem: &Problem, prior: &mut [f64], factor: f64) {
+    for range in problem.model.system.weight_ranges() {
+        prior[range].iter_mut().for_each(|p| *p *= factor);
+    }
+}
+
+/// The noise after some decades.
+pub(super) fn stage_noise(problem: &Problem, settings: &Settings, tightness: f64) -> Noise {
+    let staged = match settings.hidden_noise {
+        Level::Relative(first) => {
+            let level = first * 10f64.powf(-tightness.min(MOST_DECADES));
+            Settings {
+                hidden_noise: Level::Relative(level),
+                known_noise: match settings.known_noise {
+                    Level::Relative(_) => Level::Relative(level * KNOWN_ROW_FACTOR),
+                    given => given,
+                },
+                ..settings.clone()
+            }
+        }
+        Level::Variance(_) => settings.clone(),
+    };
+    let mut noise = look::noise(&staged, problem.model, problem.scales, problem.stepper.dt());
+    for (c, channel) in problem.model.measurements.iter().enumerate() {
+        if !settings.noise_given(&channel.name) {
+            let r = &mut noise.measurement[c];
+            *r = r.max(problem.resolution(c));
+        }
+    }
+    noise
+}

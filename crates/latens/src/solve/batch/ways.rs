@@ -1,0 +1,162 @@
+//! More than one way in.
+//!
+//! Loose physics first finds hidden trajectories without simulating anything, and is the way for
+//! networks. Where only constants are unknown and that way ends at a model that does not explain
+//! the data, others are tried: tight physics from the guesses (output error), pieces of the
+//! records each with a start of its own (multiple shooting), and other values of the constants
+//! within their scales. What follows the records best in a free run, or the records to validate
+//! with where there are any, is gone on with.
+
+use super::newton::Newton;
+use super::stages::{Begin, Tightened, first_prior, stage_noise, tighten};
+use crate::Error;
+use crate::look::RESOLUTION;
+use crate::solve::{Observer, Problem, Silent};
+
+/// The data are explained where a free run errs by no more than this many times their noise.
+const EXPLAINED: f64 = 1.3;
+/// Without noise, by no more than this many times the resolution.
+const EXPLAINED_RESOLUTION: f64 = 10.0;
+/// Pieces of a record, and the fewest samples of one.
+const PIECES: usize = 8;
+const FEWEST: usize = 40;
+/// Other values of the constants that are looked at, how many of them are gone on with, and how
+/// far they are from the guesses, in scales.
+const LOOKED_AT: usize = 24;
+const GONE_ON_WITH: usize = 2;
+const FAR: f64 = 1.5;
+/// Samples at the most that they are looked at on.
+const LOOKED_ALONG: usize = 4000;
+/// Another way has to be better by this factor: it is not what the others are compared with.
+const BETTER: f64 = 0.99;
+
+/// The best of the ways from θ.
+pub(super) fn best(
+    problem: &Problem,
+    theta: Vec<f64>,
+    observer: &mut dyn Observer,
+) -> Result<Tightened, Error> {
+    let guess = theta.clone();
+    let mut found = tighten(problem, Begin::loose(problem, theta), observer);
+    let several = problem.model.system.parameters() == problem.model.unknowns.len();
+    if !several || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
+        return found;
+    }
+    let mut go_on = |found: &mut Result<Tightened, Error>, theta: Vec<f64>| {
+        let reports = found.as_ref().map_or(vec![], |f| f.reports.clone());
+        let next = tighten(problem, Begin::tight(problem, theta, reports), observer);
+        *found = better(std::mem::replace(found, Err(Error::Stopped)), next);
+        done(problem, found)
+    };
+    if go_on(&mut found, guess.clone()) {
+        return found;
+    }
+    if let Some(theta) = in_pieces(problem, &guess)
+        && go_on(&mut found, theta)
+    {
+        return found;
+    }
+    for theta in elsewhere(problem, guess.len()) {
+        if go_on(&mut found, theta) {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether there is nothing to look for any more.
+fn done(problem: &Problem, found: &Result<Tightened, Error>) -> bool {
+    match found {
+        Ok(found) => found.stopped || explained(problem, found),
+        Err(error) => !matches!(error, Error::Diverged(_)),
+    }
+}
+
+/// Whether the free run errs by no more than the noise.
+fn explained(problem: &Problem, found: &Tightened) -> bool {
+    let scales = problem.scales;
+    let noise = scales.noise.iter().zip(&scales.range);
+    let limit = noise.map(|(noise, range)| {
+        (EXPLAINED * noise / range).max(EXPLAINED_RESOLUTION * RESOLUTION)
+    });
+    let limit = limit.sum::<f64>() / scales.noise.len() as f64;
+    found.best.at.variance_inflation == 1.0 && -found.best.at.merit() < limit
+}
+
+/// The better of two ways; the reports are those of both.
+fn better(
+    found: Result<Tightened, Error>,
+    next: Result<Tightened, Error>,
+) -> Result<Tightened, Error> {
+    match (found, next) {
+        (Ok(found), Ok(next)) => {
+            let (reports, stopped) = (next.reports.clone(), next.stopped);
+            // merits are errors with the sign changed
+            let kept = if -next.best.at.merit() < -BETTER * found.best.at.merit() {
+                next
+            } else {
+                found
+            };
+            Ok(Tightened {
+                reports,
+                stopped,
+                ..kept
+            })
+        }
+        (Ok(found), Err(Error::Stopped)) => Ok(Tightened {
+            stopped: true,
+            ..found
+        }),
+        (Ok(found), Err(_)) => Ok(found),
+        (Err(_), next) => next,
+    }
+}
+
+/// θ that fits pieces of the records, each from a start of its own; `None` where they are too short
+/// for pieces, or it is lost.
+fn in_pieces(problem: &Problem, guess: &[f64]) -> Option<Vec<f64>> {
+    let cut = problem.cut(|record| {
+        let pieces = PIECES.min(record.len() / FEWEST).max(1);
+        let at = |piece| record.len() * piece / pieces;
+        (0..pieces).map(|piece| at(piece)..at(piece + 1)).collect()
+    });
+    if cut.records.len() == problem.records.len() {
+        return None;
+    }
+    let pieces = cut.of(problem);
+    let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
+    let found = tighten(&pieces, begin, &mut Silent).ok()?;
+    Some(found.best.iterate.theta)
+}
+
+/// Other values of the constants, spread evenly within their scales: those whose simulations follow
+/// the data best.
+fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
+    let beginning = problem.cut(|record| vec![0..record.len().min(LOOKED_ALONG)]);
+    let short = beginning.of(problem);
+    let weights = first_prior(&short, short.settings);
+    let noise = stage_noise(&short, short.settings, 2.0);
+    let newton = Newton::new(&short, &weights, &noise);
+    let mut looked_at: Vec<(f64, Vec<f64>)> = (1..=LOOKED_AT)
+        .map(|k| {
+            let point = |dimension| FAR * (2.0 * spread_evenly(k, dimension) - 1.0);
+            let theta: Vec<f64> = (0..constants).map(point).collect();
+            let states = short.exact_states(&theta);
+            let error = newton.cost(&theta, &states).total();
+            (if error.is_nan() { f64::INFINITY } else { error }, theta)
+        })
+        .collect();
+    looked_at.sort_by(|a, b| a.0.total_cmp(&b.0));
+    looked_at.truncate(GONE_ON_WITH);
+    looked_at.into_iter().map(|(_, theta)| theta).collect()
+}
+
+/// The `k`-th point of Kronecker's sequence in a dimension: multiples of an irrational number, the
+/// whole part left out.
+fn spread_evenly(k: usize, dimension: usize) -> f64 {
+    const PRIMES: [f64; 16] = [
+        2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0, 41.0, 43.0, 47.0, 53.0,
+    ];
+    let root = PRIMES[dimension % PRIMES.len()].sqrt() * (1 + dimension / PRIMES.len()) as f64;
+    (k as f64 * root).fract()
+}

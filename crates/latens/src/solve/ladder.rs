@@ -1,0 +1,245 @@
+//! How much of a network the data ask for: nothing, a linear function, a few units, or all that
+//! the file says.
+//!
+//! A network that is not needed makes predictions worse: it fits what the known equations cannot
+//! say of *these* records. So the known equations are fitted alone first, where they have unknown
+//! constants, and with noise simpler functions are tried beside the file's network; they cost
+//! little. Where some structure explains the data down to white noise, the evidence decides
+//! between all that do, and those that it hardly tells apart speak together. Where none does, the
+//! model is wrong somewhere and evidence believes in the wrong noise: then blocks of the records
+//! that were not learned from decide, and a network has to be clearly better there.
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::Resumed;
+use super::starts::{self, Kept};
+use super::{Observer, PassReport, Problem, Progress, Solver};
+use crate::Error;
+use crate::model::network::Structure;
+
+/// Structures whose ln p is this close to the best are not told apart.
+const TOLD_APART: f64 = 10.0;
+/// More structure has to predict blocks that it never saw better by this factor.
+const CLEARLY_BETTER: f64 = 0.95;
+/// The known equations alone are a model where their free run errs by less than this part of the
+/// range; the networks are then added to the constants that they found.
+const SOUND: f64 = 0.1;
+/// Samples of a record below which no block of it is held back.
+const FEWEST: usize = 100;
+
+/// A structure and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// How much there is of the networks.
+    pub structure: Structure,
+    /// ln p, where the solver computes it.
+    pub evidence: Option<f64>,
+    /// Mean nRMSE of the measured channels in free runs over the records learned from; none where
+    /// the solver diverged.
+    pub error: Option<f64>,
+    /// The same over blocks that were held back, where these decided.
+    pub held_back: Option<f64>,
+    /// Its part in what is predicted; 0 where it has none.
+    pub weight: f64,
+}
+
+/// What the ladder came to.
+pub struct Climbed {
+    /// What is kept, the best first.
+    pub kept: Vec<(Structure, Kept)>,
+    /// All that was tried; empty where only the file's structure was.
+    pub rungs: Vec<Rung>,
+}
+
+/// Learns with each structure that there is reason to try.
+pub fn run(
+    solver: &dyn Solver,
+    problem: &Problem,
+    resumed: &[Resumed],
+    observer: &mut dyn Observer,
+) -> Result<Climbed, Error> {
+    let whole = |kept| Climbed {
+        kept: vec![(Structure::Whole, kept)],
+        rungs: vec![],
+    };
+    let structures = structures(problem);
+    if !resumed.is_empty() || !problem.settings.simplify || structures.len() < 2 {
+        return Ok(whole(starts::run(solver, problem, resumed, observer)?));
+    }
+    let mut constants = None;
+    let mut tried: Vec<(Structure, Kept)> = vec![];
+    let mut rungs = vec![];
+    for structure in structures {
+        let learned = problem.simplified(structure, |simpler| {
+            let own = Problem {
+                constants: constants.as_deref().unwrap_or_default(),
+                ..*simpler
+            };
+            if structure == Structure::Whole {
+                starts::run(solver, &own, &[], observer)
+            } else {
+                starts::run(solver, &own, &[], &mut Quiet(observer))
+            }
+        });
+        let kept = match learned {
+            Ok(kept) => Some(kept),
+            Err(Error::Diverged(_)) if structure != Structure::Whole || !tried.is_empty() => None,
+            Err(Error::Stopped) if !tried.is_empty() => break,
+            Err(error) => return Err(error),
+        };
+        let best = kept.as_ref().map(|kept| &kept.learned[0].1);
+        rungs.push(Rung {
+            structure,
+            evidence: best.and_then(|l| Some(l.evidence.as_ref()?.log)),
+            error: best.map(|l| l.free_run).filter(|e| e.is_finite()),
+            held_back: None,
+            weight: 0.0,
+        });
+        let Some(kept) = kept else { continue };
+        let (stopped, learned) = (kept.stopped, &kept.learned[0].1);
+        if structure == Structure::Absent && learned.free_run < SOUND {
+            constants = Some(learned.theta.clone());
+        }
+        tried.push((structure, kept));
+        if stopped {
+            break;
+        }
+    }
+    choose(solver, problem, tried, rungs, observer)
+}
+
+/// The structures that there is reason to try, the simplest first.
+fn structures(problem: &Problem) -> Vec<Structure> {
+    let networks = problem.model.system.networks();
+    let mut structures = vec![];
+    if networks.is_empty() {
+        return structures;
+    }
+    if !problem.model.unknowns.is_empty() {
+        structures.push(Structure::Absent);
+    }
+    if problem.noisy() {
+        let weights = |structure| problem.model.simplified(structure).system.parameters();
+        let whole = weights(Structure::Whole);
+        let simpler = [Structure::Linear, Structure::Few];
+        structures.extend(simpler.into_iter().filter(|s| weights(*s) < whole));
+    }
+    structures.push(Structure::Whole);
+    structures
+}
+
+/// Decides between structures.
+fn choose(
+    solver: &dyn Solver,
+    problem: &Problem,
+    tried: Vec<(Structure, Kept)>,
+    mut rungs: Vec<Rung>,
+    observer: &mut dyn Observer,
+) -> Result<Climbed, Error> {
+    let stopped = tried.iter().any(|(_, kept)| kept.stopped);
+    let explains = |kept: &Kept| {
+        let learned = &kept.learned[0].1;
+        learned.variance_inflation == 1.0 && kept.attempts.iter().any(|a| a.kept && a.failure.is_none())
+    };
+    let evidence = |kept: &Kept| {
+        let found = kept.learned[0].1.evidence.as_ref();
+        found.map_or(f64::NEG_INFINITY, |e| e.log)
+    };
+    let white = tried.iter().filter(|(_, kept)| explains(kept));
+    let best = white.map(|(_, kept)| evidence(kept)).fold(f64::NEG_INFINITY, f64::max);
+    let mut kept: Vec<(Structure, Kept)>;
+    if problem.noisy() && best.is_finite() {
+        let close = |kept: &Kept| explains(kept) && evidence(kept) > best - TOLD_APART;
+        kept = tried.into_iter().filter(|(_, kept)| close(kept)).collect();
+        kept.sort_by(|(_, a), (_, b)| evidence(b).total_cmp(&evidence(a)));
+        let weight = |kept: &Kept| (evidence(kept) - best).exp();
+        let sum: f64 = kept.iter().map(|(_, kept)| weight(kept)).sum();
+        for (structure, kept) in &kept {
+            let rung = rungs.iter_mut().find(|r| r.structure == *structure);
+            rung.expect("all that was tried").weight = weight(kept) / sum;
+        }
+    } else {
+        let structures: Vec<Structure> = tried.iter().map(|(s, _)| *s).collect();
+        let errors = if stopped || structures.len() < 2 {
+            None
+        } else {
+            held_back(solver, problem, &structures, observer)?
+        };
+        // without blocks to hold back, the file's structure: it is what the user asked for
+        let mut chosen = tried.len() - 1;
+        if let Some(errors) = errors {
+            chosen = 0;
+            for (k, error) in errors.iter().enumerate() {
+                let rung = rungs.iter_mut().find(|r| r.structure == structures[k]);
+                rung.expect("all that was tried").held_back = error.is_finite().then_some(*error);
+                if *error < CLEARLY_BETTER * errors[chosen] || errors[chosen].is_nan() {
+                    chosen = k;
+                }
+            }
+        }
+        let structure = structures[chosen];
+        let rung = rungs.iter_mut().find(|r| r.structure == structure);
+        rung.expect("all that was tried").weight = 1.0;
+        kept = tried.into_iter().filter(|(s, _)| *s == structure).collect();
+    }
+    Ok(Climbed { kept, rungs })
+}
+
+/// The error of each structure on blocks that it was not learned from: the records are halved, and
+/// each half predicted by what was learned from the other. `None` where they are too short.
+fn held_back(
+    solver: &dyn Solver,
+    problem: &Problem,
+    structures: &[Structure],
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<f64>>, Error> {
+    if problem.records.iter().any(|r| r.len() < 2 * FEWEST) {
+        return Ok(None);
+    }
+    let halves = [0, 1].map(|half| {
+        problem.cut(|record| {
+            let (middle, end) = (record.len() / 2, record.len());
+            vec![if half == 0 { 0..middle } else { middle..end }]
+        })
+    });
+    let mut errors = vec![];
+    for &structure in structures {
+        let mut squares = 0.0;
+        for half in 0..2 {
+            let fold = Problem {
+                validate: &halves[1 - half].records,
+                ..halves[half].of(problem)
+            };
+            let error = fold.simplified(structure, |fold| {
+                let kept = starts::run(solver, fold, &[], &mut Quiet(observer))?;
+                if kept.stopped {
+                    return Err(Error::Stopped);
+                }
+                let learned = &kept.learned[0].1;
+                let error = fold.validation_error(&learned.theta, &learned.noise);
+                Ok(error.unwrap_or(f64::NAN))
+            });
+            squares += match error {
+                Ok(error) if error.is_finite() => error * error / 2.0,
+                Ok(_) | Err(Error::Diverged(_)) => f64::INFINITY,
+                Err(Error::Stopped) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+        }
+        errors.push(f64::sqrt(squares));
+    }
+    Ok(Some(errors))
+}
+
+/// An observer that is asked whether to go on, and hears of no passes.
+struct Quiet<'o>(&'o mut dyn Observer);
+
+impl Observer for Quiet<'_> {
+    fn progress(&mut self, progress: &Progress) -> bool {
+        self.0.progress(progress)
+    }
+
+    fn pass(&mut self, _report: &PassReport) -> bool {
+        true
+    }
+}
