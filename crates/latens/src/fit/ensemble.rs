@@ -5,45 +5,49 @@
 //! sample, and the variance of a mixture: the mean of their variances, and how far they are apart.
 
 use super::predict::{Prediction, Predictor, Start};
+use crate::numerics::Trajectory;
 use crate::record::Record;
 
 /// A run of values with their standard deviations.
 pub struct Band<'a> {
-    pub values: &'a [f64],
-    pub deviations: &'a [f64],
+    pub values: &'a Trajectory,
+    pub deviations: &'a Trajectory,
 }
 
 /// The median of several runs, and standard deviations that count how far they are apart.
 ///
 /// Where a run has left the finite numbers the deviation is infinite; where half of them have, so
 /// has the median.
-pub fn together(members: &[Band]) -> (Vec<f64>, Vec<f64>) {
+pub fn together(members: &[Band]) -> (Trajectory, Trajectory) {
     let count = members.len() as f64;
     let mut own = Vec::with_capacity(members.len());
-    let each = (0..members[0].values.len()).map(|i| {
+    let first = members[0].values;
+    let each = (0..first.as_slice().len()).map(|i| {
         own.clear();
-        own.extend(members.iter().map(|m| m.values[i]));
+        own.extend(members.iter().map(|m| m.values.as_slice()[i]));
         let middle = median(&mut own);
         let square = |v: f64| v * v;
-        let variance: f64 = members.iter().map(|m| square(m.deviations[i])).sum();
+        let variance: f64 = members.iter().map(|m| square(m.deviations.as_slice()[i])).sum();
         let apart: f64 = own.iter().map(|v| square(v - middle)).sum();
         // of so few, the spread around their own middle is too small by one in their number
         let deviation = (variance / count + apart / (count - 1.0).max(1.0)).sqrt();
         let lost = deviation.is_nan();
         (middle, if lost { f64::INFINITY } else { deviation })
     });
-    each.unzip()
+    let (values, deviations): (Vec<f64>, Vec<f64>) = each.unzip();
+    let width = first.width();
+    (Trajectory::new(values, width), Trajectory::new(deviations, width))
 }
 
 /// The median of several runs alone.
-pub fn median_run(runs: &[&[f64]]) -> Vec<f64> {
+pub fn median_run(runs: &[&Trajectory]) -> Trajectory {
     let mut own = Vec::with_capacity(runs.len());
-    let each = (0..runs[0].len()).map(|i| {
+    let values = (0..runs[0].as_slice().len()).map(|i| {
         own.clear();
-        own.extend(runs.iter().map(|r| r[i]));
+        own.extend(runs.iter().map(|r| r.as_slice()[i]));
         median(&mut own)
     });
-    each.collect()
+    Trajectory::new(values.collect(), runs[0].width())
 }
 
 /// The middle of some values, those that are no numbers counted as beyond all others.
@@ -87,33 +91,33 @@ mod tests {
 
     #[test]
     fn the_median_and_the_variance_of_a_mixture() {
-        let band = |values, deviations| Band { values, deviations };
-        let members = [
-            band(&[1.0, 0.0], &[0.3, 0.0]),
-            band(&[2.0, 0.0], &[0.4, 0.0]),
-            band(&[6.0, 0.0], &[0.0, 0.0]),
-        ];
+        let pair = |a, b| Trajectory::new(vec![a, b], 1);
+        let values = [pair(1.0, 0.0), pair(2.0, 0.0), pair(6.0, 0.0)];
+        let spreads = [pair(0.3, 0.0), pair(0.4, 0.0), pair(0.0, 0.0)];
+        let bands = values.iter().zip(&spreads);
+        let members: Vec<Band> = bands
+            .map(|(values, deviations)| Band { values, deviations })
+            .collect();
         let (middle, deviations) = together(&members);
-        assert_eq!(middle, [2.0, 0.0]);
+        assert_eq!(middle.as_slice(), [2.0, 0.0]);
         let expected = ((0.09 + 0.16) / 3.0 + (1.0 + 16.0) / 2.0_f64).sqrt();
-        assert!((deviations[0] - expected).abs() < 1e-15);
-        assert_eq!(deviations[1], 0.0);
+        assert!((deviations.row(0)[0] - expected).abs() < 1e-15);
+        assert_eq!(deviations.row(1), [0.0]);
         // of two it is the mean, with the unbiased variance between them
         let (middle, deviations) = together(&members[..2]);
-        assert_eq!(middle[0], 1.5);
-        assert!((deviations[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
+        assert_eq!(middle.row(0), [1.5]);
+        assert!((deviations.row(0)[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
     }
 
     #[test]
     fn a_member_that_left_the_numbers_widens_the_band_without_end() {
-        let nan = [f64::NAN];
-        let band = |values| Band {
-            values,
-            deviations: &[0.1],
-        };
-        let (middle, deviations) = together(&[band(&[1.0]), band(&nan), band(&[3.0])]);
-        assert_eq!((middle[0], deviations[0]), (3.0, f64::INFINITY));
-        let (middle, _) = together(&[band(&[1.0]), band(&nan)]);
-        assert!(middle[0].is_nan());
+        let single = |value| Trajectory::filled(value, 1, 1);
+        let (low, lost, high) = (single(1.0), single(f64::NAN), single(3.0));
+        let deviations = &single(0.1);
+        let band = |values| Band { values, deviations };
+        let (middle, spread) = together(&[band(&low), band(&lost), band(&high)]);
+        assert_eq!((middle.row(0)[0], spread.row(0)[0]), (3.0, f64::INFINITY));
+        let (middle, _) = together(&[band(&low), band(&lost)]);
+        assert!(middle.row(0)[0].is_nan());
     }
 }

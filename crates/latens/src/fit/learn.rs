@@ -14,6 +14,7 @@ use crate::look::prior::{Walking, starting_at};
 use crate::look::{self, Check, PriorSmoothing, SignalScales, region};
 use crate::model::Model;
 use crate::model::settings::Settings;
+use crate::numerics::Trajectory;
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
@@ -275,8 +276,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
             let run = runs.and_then(|runs| runs.get(place)).cloned();
             let free_run = run.unwrap_or_else(|| {
                 let exact = exact_trajectory(stepper, record, &learned.theta, &noise, smoothed);
-                let start = &exact[..model.states.len()];
-                score::free_run(stepper, record, &learned.theta, start)
+                score::free_run(stepper, record, &learned.theta, exact.row(0))
             });
             Track {
                 place,
@@ -350,8 +350,8 @@ fn median_track(members: &[&Track]) -> Track {
         deviations: &m.deviations,
     });
     let (smoothed, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
-    let median = |of: fn(&Track) -> &[f64]| {
-        let runs: Vec<&[f64]> = members.iter().map(|m| of(m)).collect();
+    let median = |run: fn(&Track) -> &Trajectory| {
+        let runs: Vec<&Trajectory> = members.iter().map(|m| run(m)).collect();
         ensemble::median_run(&runs)
     };
     Track {
