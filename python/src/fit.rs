@@ -147,7 +147,8 @@ impl Fit {
         let work = || fit.predictor().draws(&track.record, &track.smoothed);
         let drawn = pool::work(py, work)?;
         let form = [drawn.len(), track.record.len(), fit.model.states.len()];
-        Ok(drawn.concat().into_pyarray(py).reshape(form)?)
+        let values: Vec<f64> = drawn.iter().flat_map(|d| d.as_slice()).copied().collect();
+        Ok(values.into_pyarray(py).reshape(form)?)
     }
 
     /// Values of an unknown constant at entries of θ.

@@ -16,7 +16,7 @@ use latens::numerics::score;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::{Observer, Progress};
-use latens::{Model, systems};
+use latens::{Model, Trajectory, systems};
 use latens_lab::rivals::{Outcome, Rival, Settings, fit, pr_ssm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -93,7 +93,8 @@ fn main() {
             if wanted("rm") && method == Rival::Rm {
                 let (model, records, others) = short(text, seed);
                 let outcome = report("short noisy records", &model, &records, &settings, minutes);
-                let runs: Vec<Vec<f64>> = others.iter().map(|r| outcome.predict(r, None)).collect();
+                let runs: Vec<Trajectory> =
+                    others.iter().map(|r| outcome.predict(r, None)).collect();
                 println!(
                     "  on 20 records that it never saw: RMSE {:.2e}",
                     rmse(&runs, &others)
@@ -157,11 +158,12 @@ fn short(text: &str, seed: u64) -> (Model, Vec<Record>, Vec<Record>) {
 }
 
 /// Root mean square error over all states of all runs.
-fn rmse(runs: &[Vec<f64>], records: &[Record]) -> f64 {
+fn rmse(runs: &[Trajectory], records: &[Record]) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for (run, record) in runs.iter().zip(records) {
         let truth = record.truth.as_ref().expect("simulated");
         sum += run
+            .as_slice()
             .iter()
             .zip(truth)
             .map(|(a, b)| (a - b).powi(2))
@@ -191,10 +193,10 @@ fn report(
     let mut until = Until(started + Duration::from_secs_f64(60.0 * minutes));
     let outcome = fit(model, records, settings, &mut until).expect("it trains");
     let n = model.states.len();
-    let mean = |run: &[f64], record: &Record| -> Vec<f64> {
+    let mean = |run: &Trajectory, record: &Record| -> Vec<f64> {
         let truth = record.truth.as_ref().expect("simulated");
         (0..n)
-            .map(|i| score::nrmse(run, truth, i, n).unwrap_or(f64::NAN))
+            .map(|i| score::nrmse(run.as_slice(), truth, i, n).unwrap_or(f64::NAN))
             .collect()
     };
     let mut errors = vec![0.0; n];
@@ -222,7 +224,8 @@ fn report(
         let aligned = aligned.iter().flatten().map(|e| format!("{e:.1e}"));
         print!(", aligned {}", aligned.collect::<Vec<_>>().join(" "));
     }
-    let start: Vec<String> = outcome.runs[0][..n]
+    let start: Vec<String> = outcome.runs[0]
+        .row(0)
         .iter()
         .map(|x| format!("{x:.3}"))
         .collect();

@@ -26,7 +26,7 @@ use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::{Model, Settings, Source, solve, systems};
+use latens::{Model, Settings, Source, Trajectory, solve, systems};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -308,10 +308,10 @@ fn report(
     for (record, e) in records.iter().zip(&fit.tracks) {
         let truth = record.truth.as_ref().expect("simulated");
         for &i in &hidden_states {
-            hidden += score::nrmse(&e.smoothed, truth, i, n).unwrap_or(f64::NAN);
+            hidden += score::nrmse(e.smoothed.as_slice(), truth, i, n).unwrap_or(f64::NAN);
             for (at, t) in truth.iter().enumerate().skip(i).step_by(n) {
-                let off = (e.smoothed[at] - t).abs();
-                inside += f64::from(off < 1.96 * e.deviations[at]);
+                let off = (e.smoothed.as_slice()[at] - t).abs();
+                inside += f64::from(off < 1.96 * e.deviations.as_slice()[at]);
                 count += 1.0;
             }
         }
@@ -349,7 +349,7 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
         let known = record.truth.as_ref().expect("simulated");
         // from loose to exact physics, whatever the fit's own: straight to the exact minimum the
         // curvature is too strong
-        let mut states = known.clone();
+        let mut states = Trajectory::new(known.clone(), n);
         for decade in -1..=7 {
             let level = |scale: &f64| (scale * 10f64.powi(-decade)).powi(2) * 1e-4;
             let noise = Noise {
@@ -366,7 +366,7 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
         }
         let each = hidden
             .iter()
-            .filter_map(|&i| score::nrmse(&states, known, i, n));
+            .filter_map(|&i| score::nrmse(states.as_slice(), known, i, n));
         sum += each.sum::<f64>() / hidden.len() as f64;
     }
     sum / records.len() as f64
@@ -392,12 +392,17 @@ fn held_out(
         let predicted = |start: Start| {
             let p = fit.predictor().predict(&record, start);
             let truth = &truth[p.from * n..];
-            let inside = p.states.iter().zip(truth).zip(&p.deviations);
+            let inside = p
+                .states
+                .as_slice()
+                .iter()
+                .zip(truth)
+                .zip(p.deviations.as_slice());
             let inside = inside
                 .filter(|((x, t), d)| (*x - *t).abs() <= 1.96 * **d)
                 .count();
             (
-                mean(&p.states, truth),
+                mean(p.states.as_slice(), truth),
                 inside as f64 / truth.len() as f64,
                 p.outside,
             )

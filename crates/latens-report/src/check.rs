@@ -127,7 +127,7 @@ fn uses(model: &Model, source: &Source) -> Vec<Use> {
         uses.push(one(k, "time", "t", &model.time_unit, time));
     }
     for (i, (&k, q)) in columns.inputs.iter().zip(&model.inputs).enumerate() {
-        let values = &mut record.inputs.iter().skip(i).step_by(record.d_u).copied();
+        let values = &mut record.input_column(i);
         uses.push(one(k, "input", &q.name, &q.unit, values));
     }
     for (i, (&k, q)) in columns
@@ -136,15 +136,15 @@ fn uses(model: &Model, source: &Source) -> Vec<Use> {
         .zip(&model.measurements)
         .enumerate()
     {
-        let values = &mut record.outputs.iter().skip(i).step_by(record.d_y).copied();
+        let values = &mut record.output_column(i);
         uses.push(Use {
             channel: Some(i),
             ..one(k, "measurement", &q.name, &q.unit, values)
         });
     }
     for (i, (k, state)) in columns.truth.iter().zip(&model.states).enumerate() {
-        if let (Some(k), Some(truth)) = (k, &record.truth) {
-            let values = &mut truth.iter().skip(i).step_by(record.d_x).copied();
+        if let (Some(k), Some(mut truth)) = (k, record.truth_column(i)) {
+            let values = &mut truth;
             let name = format!("truth_{}", state.name);
             uses.push(one(*k, "truth, for scoring", &name, &state.unit, values));
         }

@@ -71,8 +71,7 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     fn state(&self) -> &[f64] {
-        let n = self.track.record.d_x;
-        &self.track.smoothed[self.k * n..(self.k + 1) * n]
+        self.track.smoothed.row(self.k)
     }
 
     fn time(&self) -> f64 {
@@ -121,9 +120,8 @@ fn samples(shown: &Fit) -> Vec<Sample<'_>> {
     let every = all.div_ceil(SAMPLES).max(1);
     let mut found = vec![];
     for track in tracks {
-        let n = track.record.d_x;
         for k in (0..track.record.len()).step_by(every) {
-            let state = &track.smoothed[k * n..(k + 1) * n];
+            let state = track.smoothed.row(k);
             if state.iter().any(|x| !x.is_finite()) {
                 continue;
             }

@@ -30,11 +30,7 @@ pub fn field(shown: &Fit) -> Option<Field> {
     let [first, second] = model.states.as_slice() else {
         return None;
     };
-    let mut trajectory: Vec<[f64; 2]> = track
-        .smoothed
-        .chunks_exact(2)
-        .map(|x| [x[0], x[1]])
-        .collect();
+    let mut trajectory: Vec<[f64; 2]> = track.smoothed.rows().map(|x| [x[0], x[1]]).collect();
     trajectory.retain(|x| x.iter().all(|v| v.is_finite()));
     let ends = |i: usize| {
         let each = trajectory.iter().map(|x| x[i]);

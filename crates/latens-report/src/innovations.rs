@@ -100,13 +100,12 @@ pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
 fn filtered(shown: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
     let (run, record) = (&shown, &track.record);
     let (model, noise) = (&run.model, &run.facts.noise);
-    let n = model.states.len();
     let stepper = Stepper::over(model, &model.system, run.facts.sample_time, [record]);
-    let variances: Vec<f64> = (0..n)
-        .map(|i| track.deviations[i].powi(2))
+    let variances = track.deviations.row(0).iter().map(|d| d.powi(2));
+    let variances: Vec<f64> = variances
         .map(|v| if v.is_finite() { v } else { 0.0 })
         .collect();
-    let mut filter = ExtendedFilter::new(&stepper, &track.smoothed[..n], &variances);
+    let mut filter = ExtendedFilter::new(&stepper, track.smoothed.row(0), &variances);
     let mut found = vec![vec![]; model.measurements.len()];
     for k in 0..record.len() {
         if k > 0 {

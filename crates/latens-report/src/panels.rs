@@ -77,14 +77,11 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
         let mut signals = vec![];
         let measured = direct.iter().enumerate().filter(|(_, d)| **d == Some(i));
         for (channel, _) in measured {
-            signals.push(Signal::new(
-                "data",
-                0,
-                track.column(&record.outputs, channel),
-            ));
+            let data = record.output_column(channel).collect();
+            signals.push(Signal::new("data", 0, data));
         }
-        if let Some(truth) = &record.truth {
-            let truth = track.column(truth, i);
+        if let Some(truth) = record.truth_column(i) {
+            let truth: Vec<f64> = truth.collect();
             if truth.iter().any(|v| v.is_finite()) {
                 signals.push(Signal::new("truth", 0, truth));
             }
@@ -93,13 +90,13 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
             let Some(i) = shown.model.state_index(&state.name) else {
                 continue;
             };
-            for (what, matrix) in [
+            for (what, values) in [
                 ("estimate", &track.smoothed),
                 ("std", &track.deviations),
                 ("one_step", &track.one_step),
                 ("free_run", &track.free_run),
             ] {
-                signals.push(Signal::new(what, run, track.column(matrix, i)));
+                signals.push(Signal::new(what, run, values.column(i).collect()));
             }
         }
         let kind = if hidden.contains(&i) {
@@ -131,7 +128,7 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
             name: input.name.clone(),
             unit: input.unit.clone(),
             kind: "input",
-            signals: vec![Signal::new("data", 0, track.column(&record.inputs, k))],
+            signals: vec![Signal::new("data", 0, record.input_column(k).collect())],
             errors: [None, None],
         });
     }
@@ -141,7 +138,7 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
 /// A channel that shows no state as it is: what it would be along each track.
 fn measurement(tracks: &[(usize, &Fit, &Track)], channel: usize, name: &str, unit: &str) -> Panel {
     let &(_, first, track) = &tracks[0];
-    let data = track.column(&track.record.outputs, channel);
+    let data = track.record.output_column(channel).collect();
     let mut signals = vec![Signal::new("data", 0, data)];
     for &(run, shown, track) in tracks {
         let (model, theta) = (&shown.model, &shown.theta);
@@ -156,7 +153,8 @@ fn measurement(tracks: &[(usize, &Fit, &Track)], channel: usize, name: &str, uni
             ("free_run", &track.free_run),
         ] {
             let outputs = score::outputs(&stepper, &track.record, theta, states);
-            signals.push(Signal::new(what, run, track.column(&outputs, channel)));
+            let values = outputs.column(channel).collect();
+            signals.push(Signal::new(what, run, values));
         }
     }
     Panel {

@@ -86,7 +86,7 @@ pub fn identifiability(shown: &Fit) -> String {
                 .iter()
                 .find(|t| shown.facts_of(t).sha256 == record.sha256);
             let typical = track.filter(|_| record.role != Role::Test).map(|track| {
-                let mut all = track.column(&track.deviations, i);
+                let mut all: Vec<f64> = track.deviations.column(i).collect();
                 all.sort_by(f64::total_cmp);
                 text::percent(all[all.len() / 2] / facts.scales.scale[i])
             });

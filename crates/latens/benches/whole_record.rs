@@ -14,7 +14,7 @@ use latens::numerics::linalg::{normal, simd};
 use latens::numerics::objective::Noise;
 use latens::numerics::step::Stepper;
 use latens::simulate::{Simulation, simulate};
-use latens::{Model, Record, systems};
+use latens::{Model, Record, Trajectory, systems};
 use pulp::{Simd, WithSimd};
 use rayon::ThreadPoolBuilder;
 use std::{hint::black_box, time::Instant};
@@ -84,7 +84,7 @@ fn growth(cases: [(&str, usize); 4]) {
 struct Case {
     model: Model,
     record: Record,
-    states: Vec<f64>,
+    states: Trajectory,
     theta: Vec<f64>,
     noise: Noise,
 }
@@ -99,11 +99,11 @@ impl Case {
             ..Simulation::default()
         };
         let record = simulate(&model, &simulation).expect("the record simulates");
-        let states = record.truth.clone().expect("simulated");
+        let states = Trajectory::new(record.truth.clone().expect("simulated"), 4);
         let noise = Noise {
             process: vec![1e-4, 1e-8, 1e-8, 1e-6],
             measurement: vec![1e-4, 1e-8, 1e-8],
-            start_mean: states[..4].to_vec(),
+            start_mean: states.row(0).to_vec(),
             start: vec![1.0; 4],
         };
         let theta = initial_theta(&model, 1);

@@ -26,8 +26,8 @@ fn main() -> Result<(), Error> {
     // the states over time, those that no sensor saw included, with standard deviations
     let track = &learned.tracks[0];
     for (i, state) in learned.model.states.iter().enumerate() {
-        let last = track.column(&track.smoothed, i).pop().unwrap_or(f64::NAN);
-        let std = track.column(&track.deviations, i).pop().unwrap_or(f64::NAN);
+        let last = track.smoothed.column(i).last().unwrap_or(f64::NAN);
+        let std = track.deviations.column(i).last().unwrap_or(f64::NAN);
         println!("{} at the end: {last:.4} ± {std:.1e}", state.name);
     }
     Ok(())

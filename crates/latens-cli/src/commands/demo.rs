@@ -210,7 +210,7 @@ fn result(fit: &Fit, record: &Record) -> String {
     );
     let truth = record.truth.as_deref().unwrap_or(&[]);
     for i in model.hidden() {
-        if let Some(error) = score::nrmse(&track.smoothed, truth, i, n) {
+        if let Some(error) = score::nrmse(track.smoothed.as_slice(), truth, i, n) {
             out += &format!(
                 "  {}, which no sensor saw, was found to {} of its range\n",
                 model.states[i].name,
@@ -223,7 +223,7 @@ fn result(fit: &Fit, record: &Record) -> String {
         .iter()
         .enumerate()
         .filter_map(|(i, state)| {
-            let error = score::nrmse(&track.free_run, truth, i, n)?;
+            let error = score::nrmse(track.free_run.as_slice(), truth, i, n)?;
             Some(format!("{} {}", state.name, part(error)))
         })
         .collect();
@@ -320,12 +320,13 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
         .iter()
         .enumerate()
         .filter_map(|(i, s)| {
-            let error = score::nrmse(&prediction.states, truth, i, model.states.len())?;
+            let states = prediction.states.as_slice();
+            let error = score::nrmse(states, truth, i, model.states.len())?;
             Some(format!("{} {}", s.name, part(error)))
         })
         .collect();
-    let off = prediction.states.iter().zip(truth);
-    let inside = off.zip(&prediction.deviations);
+    let off = prediction.states.as_slice().iter().zip(truth);
+    let inside = off.zip(prediction.deviations.as_slice());
     let inside = inside.filter(|((x, t), std)| (*x - *t).abs() <= 1.96 * **std);
     let inside = inside.count() as f64 / truth.len() as f64;
     let outside = if prediction.extrapolates() {

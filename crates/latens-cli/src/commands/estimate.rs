@@ -108,11 +108,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Each state's mean band, and its error where the truth is known.
 fn table(fit: &Fit, record: &Record, found: &Estimation) -> String {
-    let (model, n) = (&fit.model, fit.model.states.len());
+    let model = &fit.model;
     let mut rows = vec![["", "", "", "std", "nRMSE"].map(String::from).to_vec()];
     for (i, state) in model.states.iter().enumerate() {
-        let own = found.estimated.deviations.iter().skip(i).step_by(n);
-        let square: f64 = own.map(|std| std * std).sum();
+        let deviations = found.estimated.deviations.column(i);
+        let square: f64 = deviations.map(|std| std * std).sum();
         let error = found.facts.nrmse.get(&format!("truth_{}", state.name));
         rows.push(vec![
             state.name.clone(),

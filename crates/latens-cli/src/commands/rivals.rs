@@ -9,7 +9,7 @@ use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::record::{Column, Layout, Record, Source, Table, write_atomic, write_csv};
 use latens::solve::Solver;
-use latens::{Job, Model, Role, folder};
+use latens::{Job, Model, Role, Trajectory, folder};
 use latens_lab::rivals::{self, Outcome, Rival, RivalSolver};
 use latens_report::summary;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn report(
 ) -> Result<(), Failure> {
     let folder = asked.output;
     let pairs = sources.iter().enumerate();
-    let runs: Vec<Vec<f64>> = pairs
+    let runs: Vec<Trajectory> = pairs
         .map(|(k, source)| match outcome.runs.get(k) {
             Some(run) => run.clone(),
             None => outcome.predict(&source.record, None),
@@ -178,7 +178,7 @@ fn report(
 fn write(
     outcome: &Outcome,
     sources: &[&Source],
-    runs: &[Vec<f64>],
+    runs: &[Trajectory],
     object: &Value,
     folder: &Path,
 ) -> Result<(), Failure> {
@@ -197,7 +197,7 @@ fn write(
 }
 
 /// The scores of a free run.
-fn scored(outcome: &Outcome, source: &Source, role: Role, run: &[f64]) -> RecordFacts {
+fn scored(outcome: &Outcome, source: &Source, role: Role, run: &Trajectory) -> RecordFacts {
     let (model, record) = (&outcome.model, &source.record);
     let stepper = Stepper::over(model, &model.system, outcome.dt, [record]);
     let blank = vec![0.0; model.system.parameters()];
@@ -206,15 +206,12 @@ fn scored(outcome: &Outcome, source: &Source, role: Role, run: &[f64]) -> Record
 }
 
 /// A record with the free run over it, under the names that a run's states.csv has.
-fn table(model: &Model, record: &Record, run: &[f64]) -> Result<Table, Failure> {
+fn table(model: &Model, record: &Record, run: &Trajectory) -> Result<Table, Failure> {
     let known = record.to_table(&Layout::of(model))?;
     let mut columns = known.columns().to_vec();
     for (i, state) in model.states.iter().enumerate() {
-        let own = run.iter().skip(i).step_by(model.states.len()).copied();
-        columns.push(Column::new(
-            format!("{}.free_run", state.name),
-            own.collect(),
-        ));
+        let name = format!("{}.free_run", state.name);
+        columns.push(Column::new(name, run.column(i).collect()));
     }
     Ok(Table::new(&record.name, columns)?)
 }

@@ -12,7 +12,7 @@ use latens::numerics::score;
 use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
 use latens::solve::{self, Observer, PassReport, Progress};
-use latens::{Error, Fit, Job, Model, Role, Settings, Source, Watch};
+use latens::{Error, Fit, Job, Model, Role, Settings, Source, Trajectory, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::host;
@@ -144,7 +144,7 @@ pub struct Look {
 
 /// States over time, some of the samples.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Trajectory {
+pub struct ThinnedRun {
     pub time: Vec<f64>,
     pub states: BTreeMap<String, Vec<Option<f64>>>,
 }
@@ -159,9 +159,9 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub aligned: BTreeMap<String, Option<f64>>,
     pub curve: Vec<Look>,
-    pub trajectory: Trajectory,
+    pub trajectory: ThinnedRun,
     /// The free run of each held-out experiment.
-    pub held_out: Vec<Trajectory>,
+    pub held_out: Vec<ThinnedRun>,
     /// Learned derivatives on [`field_points`], for a system of two states without inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub field: Vec<[f64; 2]>,
@@ -171,17 +171,22 @@ pub struct Cell {
 const POINTS: usize = 500;
 
 /// Some samples of a run.
-pub fn thinned(model: &Model, record: &Record, run: &[f64]) -> Trajectory {
-    let n = model.states.len();
+pub fn thinned(model: &Model, record: &Record, run: &Trajectory) -> ThinnedRun {
     let every = record.len().div_ceil(POINTS).max(1);
     let kept = || (0..record.len()).step_by(every);
     let finite = |x: f64| x.is_finite().then_some(x);
-    let of = |i: usize| kept().map(|k| finite(run[k * n + i])).collect();
+    let column = |i: usize| kept().map(|k| finite(run.row(k)[i])).collect();
     let names = model.states.iter().enumerate();
-    Trajectory {
+    ThinnedRun {
         time: kept().map(|k| record.time[k]).collect(),
-        states: names.map(|(i, s)| (s.name.clone(), of(i))).collect(),
+        states: names.map(|(i, s)| (s.name.clone(), column(i))).collect(),
     }
+}
+
+/// Some samples of a record's truth, where that is known.
+pub fn thinned_truth(model: &Model, record: &Record) -> Option<ThinnedRun> {
+    let truth = Trajectory::new(record.truth.clone()?, record.d_x);
+    Some(thinned(model, record, &truth))
 }
 
 /// Rows and columns of a vector field.
@@ -269,7 +274,7 @@ enum Came {
 }
 
 impl Came {
-    fn run(&self) -> &[f64] {
+    fn run(&self) -> &Trajectory {
         match self {
             Self::Own(fit) => &fit.tracks[0].free_run,
             Self::Rival(outcome) => &outcome.runs[0],
@@ -292,8 +297,8 @@ impl Came {
 
     /// A held-out experiment from its true start: the equations with their own controller, others
     /// with the input replayed.
-    fn held_out(&self, number: usize, record: &Record) -> Vec<f64> {
-        let lost = || vec![f64::NAN; record.len() * record.d_x];
+    fn held_out(&self, number: usize, record: &Record) -> Trajectory {
+        let lost = || Trajectory::filled(f64::NAN, record.len(), record.d_x);
         match (self, self.theta()) {
             (Self::Rival(outcome), None) => outcome.predict(record, record.truth(0)),
             (_, theta) => {
@@ -303,13 +308,16 @@ impl Came {
                     ..Simulation::default()
                 };
                 let run = simulate(self.model(), &simulation);
-                run.ok().and_then(|r| r.truth).unwrap_or_else(lost)
+                let truth = run
+                    .ok()
+                    .and_then(|r| Some(Trajectory::new(r.truth?, r.d_x)));
+                truth.unwrap_or_else(lost)
             }
         }
     }
 
     /// A measured record, from what its first samples show: where the run begins, and the run.
-    fn tested(&self, record: &Record) -> (usize, Vec<f64>) {
+    fn tested(&self, record: &Record) -> (usize, Trajectory) {
         match self {
             Self::Own(fit) => {
                 let warm_up = Start::WarmUp(Start::samples(record));
@@ -320,33 +328,27 @@ impl Came {
                 // scored over the same samples as the others
                 let from = Start::samples(record);
                 let run = outcome.predict(record, None);
-                (from, run[from * record.d_x..].to_vec())
+                (from, run.starting_at(from))
             }
         }
     }
 }
 
 /// nRMSE of a run by state: against the truth, or against a channel that shows the state.
-fn errors(model: &Model, record: &Record, run: &[f64]) -> BTreeMap<String, Option<f64>> {
+fn errors(model: &Model, record: &Record, run: &Trajectory) -> BTreeMap<String, Option<f64>> {
     let n = model.states.len();
     let one = |i: usize| -> Option<f64> {
         if let Some(error) = record
             .truth
             .as_ref()
-            .and_then(|t| score::nrmse(run, t, i, n))
+            .and_then(|t| score::nrmse(run.as_slice(), t, i, n))
         {
             return Some(error);
         }
         let channel = model.system.direct().iter().position(|d| *d == Some(i))?;
-        let own: Vec<f64> = run.iter().skip(i).step_by(n).copied().collect();
-        let shown: Vec<f64> = record
-            .outputs
-            .iter()
-            .skip(channel)
-            .step_by(record.d_y)
-            .copied()
-            .collect();
-        score::nrmse(&own, &shown, 0, 1)
+        let run: Vec<f64> = run.column(i).collect();
+        let shown: Vec<f64> = record.output_column(channel).collect();
+        score::nrmse(&run, &shown, 0, 1)
     };
     let states = model.states.iter().enumerate();
     states.map(|(i, s)| (s.name.clone(), one(i))).collect()
@@ -370,7 +372,8 @@ pub fn constant(system: &System) -> Option<f64> {
             },
         )
         .collect();
-    mean(errors(model, record, &means.repeat(record.len())).values())
+    let run = Trajectory::new(means.repeat(record.len()), n);
+    mean(errors(model, record, &run).values())
 }
 
 /// Mean of those that are known; infinite where one is lost, none where none is known.
@@ -413,7 +416,7 @@ pub fn run(system: &System, method: Method, seed: u64, budget: f64) -> Option<Ce
         why: None,
         aligned: BTreeMap::new(),
         curve: recorder.curve,
-        trajectory: Trajectory::default(),
+        trajectory: ThinnedRun::default(),
         held_out: vec![],
         field: vec![],
     };

@@ -8,13 +8,13 @@ use std::path::Path;
 use latens::record::Record;
 use latens::simulate::{Simulation, simulate};
 use latens::text;
-use latens::{Model, fit::Start};
+use latens::{Model, Trajectory, fit::Start};
 use latens_report::colours::of_run;
 use latens_report::field::{Arrow, Field};
 use latens_report::figures::motion;
 use latens_report::plot::{self, Axis, Mark, Plot, Shape, labelled};
 
-use super::cell::{self, Cell, GRID, Learner, Method, Status, System, Trajectory};
+use super::cell::{self, Cell, GRID, Learner, Method, Status, System, ThinnedRun};
 use super::{figures, write_file};
 use latens::Error;
 
@@ -115,8 +115,7 @@ struct Reference {
 fn reference(model: &Model, record: &Record, state: usize) -> Option<Reference> {
     let n = model.states.len();
     let name = &model.states[state].name;
-    if let Some(truth) = &record.truth {
-        let mut thinned = cell::thinned(model, record, truth);
+    if let Some(mut thinned) = cell::thinned_truth(model, record) {
         let values = thinned.states.remove(name)?;
         return Some(Reference {
             label: "truth",
@@ -124,9 +123,9 @@ fn reference(model: &Model, record: &Record, state: usize) -> Option<Reference> 
         });
     }
     let channel = (model.system.direct().iter()).position(|d| *d == Some(state))?;
-    let mut run = vec![f64::NAN; record.len() * n];
+    let mut run = Trajectory::filled(f64::NAN, record.len(), n);
     for k in 0..record.len() {
-        run[k * n + state] = record.outputs[k * record.d_y + channel];
+        run.row_mut(k)[state] = record.output(k)[channel];
     }
     let mut thinned = cell::thinned(model, record, &run);
     let values = thinned.states.remove(name)?;
@@ -145,7 +144,7 @@ fn line(time: &[f64], values: &[Option<f64>]) -> Vec<[f64; 2]> {
 fn over_time(
     model: &Model,
     record: &Record,
-    runs: &[(&Cell, Option<&Trajectory>)],
+    runs: &[(&Cell, Option<&ThinnedRun>)],
     title: &str,
 ) -> Vec<Plot> {
     let rival = |cell: &Cell| {

@@ -54,12 +54,9 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
             let one = |c: &&Cell| json!({ "method": c.score.method, "seed": c.score.seed, "run": pick(c) });
             own.iter().map(one).collect()
         };
-        let value = |v: &cell::Trajectory| serde_json::to_value(v).unwrap_or_default();
+        let value = |v: &cell::ThinnedRun| serde_json::to_value(v).unwrap_or_default();
         let (model, record) = (&system.model, &system.record);
-        let truth = record
-            .truth
-            .as_ref()
-            .map(|t| cell::thinned(model, record, t));
+        let truth = cell::thinned_truth(model, record);
         let content = json!({
             "system": system.name,
             "time_unit": model.time_unit,
@@ -80,10 +77,7 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
                 0 => None,
                 _ => {
                     let other = simulate(model, &simulation)?;
-                    other
-                        .truth
-                        .as_ref()
-                        .map(|t| cell::thinned(model, &other, t))
+                    cell::thinned_truth(model, &other)
                 }
             };
             experiments.push(json!({

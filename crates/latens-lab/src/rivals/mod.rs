@@ -38,7 +38,7 @@ use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::record::Record;
 use latens::solve::{Observer, PassReport};
-use latens::{Error, Model};
+use latens::{Error, Model, Trajectory};
 
 pub use solver::RivalSolver;
 use windows::Problem;
@@ -172,7 +172,7 @@ pub struct Outcome {
     pub dt: f64,
     pub learned: Learned,
     /// The free run over each record from the start that the method itself finds, N × d_x.
-    pub runs: Vec<Vec<f64>>,
+    pub runs: Vec<Trajectory>,
     /// SPINODE's g₂ of each row with a network.
     pub diffusion: Vec<f64>,
     pub reports: Vec<PassReport>,
@@ -226,7 +226,7 @@ fn train(
         )));
     }
     let dt = stepper.dt();
-    let simulated = |theta: &[f64], starts: &[Vec<f64>]| -> Vec<Vec<f64>> {
+    let simulated = |theta: &[f64], starts: &[Vec<f64>]| -> Vec<Trajectory> {
         let pairs = records.iter().zip(starts);
         pairs
             .map(|(record, start)| score::free_run(stepper, record, theta, start))
@@ -301,7 +301,7 @@ impl Outcome {
     /// A free run over another record, its input replayed: from a state, or from the start that the
     /// method finds in the record's first samples. (NODE and SPINODE train the hidden start on them,
     /// NODE-LSTM likewise, with all else held.)
-    pub fn predict(&self, record: &Record, start: Option<&[f64]>) -> Vec<f64> {
+    pub fn predict(&self, record: &Record, start: Option<&[f64]>) -> Trajectory {
         let stepper = Stepper::over(&self.model, &self.model.system, self.dt, [record]);
         match &self.learned {
             Learned::Latent(latent) => latent.free_run(&self.model, record, start),

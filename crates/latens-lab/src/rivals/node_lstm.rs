@@ -25,12 +25,12 @@
 
 use std::collections::VecDeque;
 
-use latens::Error;
 use latens::model::small::apply_transposed;
 use latens::model::{Model, Workspace};
 use latens::numerics::step::{Linearised, Scratch, Stepper};
 use latens::record::Record;
 use latens::solve::Observer;
+use latens::{Error, Trajectory};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -191,16 +191,16 @@ impl Hybrid {
         record: &Record,
         start: &[f64],
         dt: f64,
-    ) -> Vec<f64> {
+    ) -> Trajectory {
         let stepper = Stepper::over(&self.model, &self.model.system, dt, [record]);
         let (constants, weights) = parameters.split_at(self.model.system.unknowns());
         let theta = self.theta(constants);
         let (n, all) = (self.states, self.model.system.states());
-        let mut run = vec![f64::NAN; record.len() * n];
+        let mut run = Trajectory::filled(f64::NAN, record.len(), n);
         let (mut past, mut moments) = (self.past(), vec![]);
         let (mut state, mut next) = (vec![0.0; all], vec![0.0; all]);
         state[..n].copy_from_slice(start);
-        run[..n].copy_from_slice(start);
+        run.row_mut(0).copy_from_slice(start);
         let mut scratch = stepper.scratch();
         for k in 1..record.len() {
             let input = self.input(record, k - 1, &state);
@@ -211,7 +211,7 @@ impl Hybrid {
             if state[..n].iter().any(|x| !x.is_finite()) {
                 break;
             }
-            run[k * n..(k + 1) * n].copy_from_slice(&state[..n]);
+            run.row_mut(k).copy_from_slice(&state[..n]);
         }
         run
     }
@@ -454,7 +454,7 @@ impl Loss for Segments<'_> {
         let dt = self.stepper.dt();
         let pairs = self.problem.records.iter().zip(&starts);
         let runs = pairs.map(|(record, start)| self.hybrid.free_run(own, record, start, dt));
-        let runs: Vec<Vec<f64>> = runs.collect();
+        let runs: Vec<Trajectory> = runs.collect();
         let blank = vec![0.0; self.problem.model.system.parameters()];
         channel_error(&self.problem, &blank, &runs)
     }

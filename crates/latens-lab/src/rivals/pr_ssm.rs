@@ -29,13 +29,13 @@
 
 use std::ops::Range;
 
-use latens::Error;
 use latens::look::scales::center_and_scale;
 use latens::model::Model;
 use latens::model::small::{dot, solve};
 use latens::numerics::score;
 use latens::record::Record;
 use latens::solve::Observer;
+use latens::{Error, Trajectory};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -234,7 +234,7 @@ impl PrSsm {
         parameters: &[f64],
         record: &Record,
         start: Option<&[f64]>,
-    ) -> Vec<f64> {
+    ) -> Trajectory {
         let (n, latent) = (model.states.len(), self.latent);
         let order = self.order(model);
         let start = start.map(|state| {
@@ -247,7 +247,7 @@ impl PrSsm {
         });
         let series = self.series(record);
         let run = self.run(parameters, &series, start.as_deref());
-        let mut states = vec![f64::NAN; record.len() * n];
+        let mut states = Trajectory::filled(f64::NAN, record.len(), n);
         for k in 0..record.len() {
             let (t, part) = (
                 k / self.stride,
@@ -257,7 +257,7 @@ impl PrSsm {
                 let (m, s) = self.size(d, sizes[i]);
                 let here = run[t * latent + d];
                 let next = run.get((t + 1) * latent + d).copied().unwrap_or(here);
-                states[k * n + i] = m + s * (here + part * (next - here));
+                states.row_mut(k)[i] = m + s * (here + part * (next - here));
             }
         }
         states
@@ -451,7 +451,7 @@ impl Loss for Bound<'_> {
             self.model
                 .free_run(model, &self.sizes, parameters, record, None)
         });
-        let runs: Vec<Vec<f64>> = runs.collect();
+        let runs: Vec<Trajectory> = runs.collect();
         let blank = vec![0.0; model.system.parameters()];
         super::windows::channel_error(&self.problem, &blank, &runs)
     }
@@ -468,7 +468,7 @@ pub struct Learned {
 
 impl Learned {
     /// A free run over a record: from the recognised start, or from a state.
-    pub fn free_run(&self, model: &Model, record: &Record, start: Option<&[f64]>) -> Vec<f64> {
+    pub fn free_run(&self, model: &Model, record: &Record, start: Option<&[f64]>) -> Trajectory {
         self.model
             .free_run(model, &self.sizes, &self.parameters, record, start)
     }
@@ -506,12 +506,12 @@ pub(crate) fn learn(
 
 /// nRMSE of each state where all of a run's states, mapped affinely in the way that fits the truth
 /// best, stand for it; `None` where its truth is not known or never moves.
-pub fn align(run: &[f64], record: &Record) -> Vec<Option<f64>> {
+pub fn align(run: &Trajectory, record: &Record) -> Vec<Option<f64>> {
     let n = record.d_x;
     let Some(truth) = &record.truth else {
         return vec![None; n];
     };
-    let rows = || run.chunks_exact(n).zip(truth.chunks_exact(n));
+    let rows = || run.rows().zip(truth.chunks_exact(n));
     (0..n)
         .map(|i| {
             center_and_scale(truth.iter().skip(i).step_by(n).copied())?;
@@ -529,7 +529,7 @@ pub fn align(run: &[f64], record: &Record) -> Vec<Option<f64>> {
                 normal[a * w + a] *= 1.0 + 1e-12;
             }
             solve(&mut normal, &mut right, w).ok()?;
-            let mapped = run.chunks_exact(n).map(|x| dot(x, &right[..n]) + right[n]);
+            let mapped = run.rows().map(|x| dot(x, &right[..n]) + right[n]);
             let mapped: Vec<f64> = mapped.collect();
             let own: Vec<f64> = truth.iter().skip(i).step_by(n).copied().collect();
             score::nrmse(&mapped, &own, 0, 1)

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use latens::Trajectory;
 use latens::look::RESOLUTION;
 use latens::look::scales::SignalScales;
 use latens::model::small::apply_transposed;
@@ -315,7 +316,7 @@ pub(crate) fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
 }
 
 /// Mean nRMSE of the measured channels in free runs over the records; infinite where one is lost.
-pub fn channel_error(problem: &Problem, theta: &[f64], runs: &[Vec<f64>]) -> f64 {
+pub fn channel_error(problem: &Problem, theta: &[f64], runs: &[Trajectory]) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for (record, run) in problem.records.iter().zip(runs) {
         let errors = score::channel_nrmse(problem.stepper, record, theta, run);

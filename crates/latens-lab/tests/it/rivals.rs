@@ -609,28 +609,28 @@ fn seeds_repeat() {
     for method in Rival::ALL {
         let run = |seed| {
             let outcome = fit(&model, &records, &quick(method, seed), &mut Silent).unwrap();
-            assert_eq!(outcome.runs[0].len(), records[0].outputs.len() * 2);
+            assert_eq!(outcome.runs[0].len(), records[0].len());
             assert!(!outcome.stopped && !outcome.reports.is_empty());
             outcome
         };
         let (first, again, other) = (run(1), run(1), run(2));
         let bits = |run: &[f64]| run.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(
-            bits(&first.runs[0]),
-            bits(&again.runs[0]),
+            bits(first.runs[0].as_slice()),
+            bits(again.runs[0].as_slice()),
             "{}",
             method.name()
         );
         assert_ne!(
-            bits(&first.runs[0]),
-            bits(&other.runs[0]),
+            bits(first.runs[0].as_slice()),
+            bits(other.runs[0].as_slice()),
             "{}",
             method.name()
         );
         let from = first.predict(&records[0], Some(&[0.5, 0.1]));
-        assert!((from[0] - 0.5).abs() < 1e-12 && (from[1] - 0.1).abs() < 1e-12);
+        assert!((from.row(0)[0] - 0.5).abs() < 1e-12 && (from.row(0)[1] - 0.1).abs() < 1e-12);
         let found = first.predict(&records[0], None);
-        assert!(found.iter().all(|x| x.is_finite()), "{}", method.name());
+        assert!(found.is_finite(), "{}", method.name());
     }
 }
 
@@ -681,11 +681,11 @@ fn the_hidden_start_is_given_or_learned() {
             ..quick(method, 1)
         };
         let given = fit(&model, &records, &given, &mut Silent).unwrap();
-        assert_eq!(given.runs[0][..2], [1.0, 0.7], "{}", method.name());
+        assert_eq!(given.runs[0].row(0)[..], [1.0, 0.7], "{}", method.name());
         let learned = fit(&model, &records, &quick(method, 1), &mut Silent).unwrap();
-        assert_ne!(learned.runs[0][1], 0.7, "{}", method.name());
+        assert_ne!(learned.runs[0].row(0)[1], 0.7, "{}", method.name());
         assert_ne!(
-            learned.runs[0][1],
+            learned.runs[0].row(0)[1],
             learned.scales.center[1],
             "{}",
             method.name()
@@ -712,7 +712,8 @@ fn node_learns_what_is_measured() {
     let outcome = fit(&model, &records, &settings, &mut Silent).unwrap();
     let truth = records[0].truth.as_ref().unwrap();
     for i in 0..2 {
-        let error = latens::numerics::score::nrmse(&outcome.runs[0], truth, i, 2).unwrap();
+        let error =
+            latens::numerics::score::nrmse(outcome.runs[0].as_slice(), truth, i, 2).unwrap();
         assert!(error < 1e-2, "state {i}: {error:.1e}");
     }
 }

@@ -67,9 +67,7 @@ fn several_outputs_are_told_apart() {
     // as many samples as the figure has, from the first on
     let every = 801usize.div_ceil(400);
     for (k, pair) in (0..801).step_by(every).zip(&learned[1].along) {
-        let at = track
-            .record
-            .point(k, &track.smoothed[4 * k..4 * k + 4], &[]);
+        let at = track.record.point(k, track.smoothed.row(k), &[]);
         truth.derivative(&mut truth.workspace(), at, &mut f);
         assert!(near(pair[0], f[3]), "{} {}", pair[0], f[3]);
     }
@@ -94,9 +92,12 @@ fn panels_hold_what_the_files_hold() {
     let track = &runs[0].tracks[0];
     assert_eq!(
         of(2, "data").unwrap(),
-        track.column(&track.record.outputs, 1)
+        track.record.output_column(1).collect::<Vec<f64>>()
     );
-    assert_eq!(of(1, "free_run").unwrap(), track.column(&track.free_run, 1));
+    assert_eq!(
+        of(1, "free_run").unwrap(),
+        track.free_run.column(1).collect::<Vec<f64>>()
+    );
     assert!(of(1, "data").is_none(), "nobody measured it");
     let found = innovations::innovations(&runs[0], track);
     assert_eq!(found.len(), 2);

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::smoother::{Smoothed, Smoother};
 use crate::model::small::{apply, dot};
+use crate::numerics::Trajectory;
 
 /// Draws of δθ.
 pub const DRAWS: usize = 64;
@@ -28,28 +29,28 @@ pub enum Mode {
 /// Standard deviations, one row per sample.
 #[derive(Debug, Clone)]
 pub struct Bands {
-    pub states: Vec<f64>,
-    pub outputs: Vec<f64>,
+    pub states: Trajectory,
+    pub outputs: Trajectory,
 }
 
 impl Bands {
     /// Where nothing is known any more.
     pub(crate) fn endless(samples: usize, states: usize, outputs: usize) -> Self {
         Self {
-            states: vec![f64::INFINITY; samples * states],
-            outputs: vec![f64::INFINITY; samples * outputs],
+            states: Trajectory::filled(f64::INFINITY, samples, states),
+            outputs: Trajectory::filled(f64::INFINITY, samples, outputs),
         }
     }
 }
 
 impl Smoother<'_> {
     /// Standard deviations around a trajectory that fits, with what the draws of δθ add.
-    pub fn bands(&self, states: &[f64], draws: &[Vec<f64>], mode: Mode) -> Bands {
+    pub fn bands(&self, states: &Trajectory, draws: &[Vec<f64>], mode: Mode) -> Bands {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
         let pass = self.forward(states);
         let rows = |i: usize| &pass.sight()[i * c * n..(i + 1) * c * n];
-        let mut own = vec![0.0; states.len()];
+        let mut own = vec![0.0; states.as_slice().len()];
         let mut seen = vec![0.0; self.record.len() * c];
         let mut product = vec![0.0; n];
         let mut take = |i: usize, covariance: &[f64]| {
@@ -66,7 +67,7 @@ impl Smoother<'_> {
             Mode::Filter => (0..self.record.len()).for_each(|i| take(i, pass.covariance(i, n))),
         }
         let still = match mode {
-            Mode::Smoother => self.backward(&pass, &pass.means),
+            Mode::Smoother => self.backward(&pass, &pass.means).into_vec(),
             Mode::Filter => pass.means.mean.clone(),
         };
         for group in draws.chunks(GROUP) {
@@ -77,7 +78,7 @@ impl Smoother<'_> {
                     let of_draw = driven.iter().skip(k).step_by(group.len());
                     let means = self.carried(&pass, of_draw.copied());
                     match mode {
-                        Mode::Smoother => self.backward(&pass, &means),
+                        Mode::Smoother => self.backward(&pass, &means).into_vec(),
                         Mode::Filter => means.mean,
                     }
                 })
@@ -94,10 +95,12 @@ impl Smoother<'_> {
                 }
             }
         }
-        let root = |variances: Vec<f64>| variances.into_iter().map(f64::sqrt).collect();
+        let root = |variances: Vec<f64>, width| {
+            Trajectory::new(variances.into_iter().map(f64::sqrt).collect(), width)
+        };
         Bands {
-            states: root(own),
-            outputs: root(seen),
+            states: root(own, n),
+            outputs: root(seen, c),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The trajectory under (all but) exact physics: where a free run starts that is scored.
 
 use super::smoother::{Smoothed, Smoother};
+use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
@@ -17,7 +18,7 @@ pub fn exact_trajectory(
     theta: &[f64],
     noise: &Noise,
     from: &Smoothed,
-) -> Vec<f64> {
+) -> Trajectory {
     const DECADES: i32 = 7;
     // on the way down a stage only has to come near its minimum; the last one has to reach it
     const ON_THE_WAY: usize = 4;
@@ -44,7 +45,7 @@ smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
 } else {
 next
 };
-        if next.iter().all(|x| x.is_finite()) {
+        if next.is_finite() {
             states = next;
         }
         if exact {

@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use crate::model::Model;
     use crate::model::small::{identity, solve};
+    use crate::numerics::Trajectory;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::simulate::{Simulation, simulate};
@@ -84,12 +85,12 @@ mod tests {
         (0..record.outputs.len())
             .filter(|k| k % 11 == 3)
             .for_each(|k| record.outputs[k] = f64::NAN);
-        let states = record.truth.clone().unwrap();
+        let states = Trajectory::new(record.truth.clone().unwrap(), record.d_x);
         let (n, c) = (model.states.len(), model.measurements.len());
         let noise = Noise {
             process: (0..n).map(|i| 1e-6 * (1 + i) as f64).collect(),
             measurement: (0..c).map(|k| 1e-4 * (1 + k) as f64).collect(),
-            start_mean: states[..n].to_vec(),
+            start_mean: states.row(0).to_vec(),
             start: vec![0.1; n],
         };
         let theta = vec![0.0; model.system.parameters()];

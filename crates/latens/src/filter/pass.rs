@@ -13,6 +13,7 @@ use super::kalman::StateFilter;
 use super::sensitivity::Sensitivity;
 use super::smoother::Smoother;
 use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
 use crate::numerics::step::Linearised;
 
@@ -160,7 +161,7 @@ struct Block<'a> {
 impl Smoother<'_> {
     /// The filter on the increments at a trajectory.
     #[doc(hidden)]
-    pub fn forward(&self, states: &[f64]) -> Forward {
+    pub fn forward(&self, states: &Trajectory) -> Forward {
         self.sweep(states, None)
     }
 
@@ -170,7 +171,7 @@ impl Smoother<'_> {
     #[doc(hidden)]
     pub fn eliminate(
         &self,
-        states: &[f64],
+        states: &Trajectory,
         thinning: usize,
         phase: usize,
     ) -> (NormalEquations, Forward) {
@@ -180,11 +181,15 @@ impl Smoother<'_> {
         (equations, pass)
     }
 
-    fn sweep(&self, states: &[f64], equations: Option<(&mut NormalEquations, usize)>) -> Forward {
+    fn sweep(
+        &self,
+        states: &Trajectory,
+        equations: Option<(&mut NormalEquations, usize)>,
+    ) -> Forward {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
         let mut pass = Forward::new(self.record.len(), n, c);
-        let from_mean = self.noise.start_mean.iter().zip(states);
+        let from_mean = self.noise.start_mean.iter().zip(states.row(0));
         let from_mean: Vec<f64> = from_mean.map(|(m, x)| m - x).collect();
         let mut filter = StateFilter::new(&from_mean, &self.noise.start);
         let with_theta = equations.is_some();
@@ -232,7 +237,7 @@ impl Smoother<'_> {
     /// f_o and h with their derivatives at the samples of a block.
     fn linearise_block(
         &self,
-        states: &[f64],
+        states: &Trajectory,
         with_theta: bool,
         block: &mut Block,
         steps: &mut [Linearised],
@@ -255,9 +260,9 @@ impl Smoother<'_> {
                     .zip(h_x.chunks_exact_mut(c * n))
                     .zip(steps);
                 for (i, ((((defect, residual), f_x), h_x), step)) in (first..).zip(samples) {
-                    let state = &states[i * n..(i + 1) * n];
+                    let state = states.row(i);
                     if i > 0 {
-                        let before = &states[(i - 1) * n..i * n];
+                        let before = states.row(i - 1);
                         self.linearise(scratch, i - 1, before, with_theta, step);
                         f_x.copy_from_slice(&step.f_x);
                         for (d, (f, x)) in defect.iter_mut().zip(step.next.iter().zip(state)) {
@@ -322,7 +327,7 @@ impl Smoother<'_> {
     /// The means of a forward pass where θ has changed by `increment`: the defects grow by F_θ δθ,
     /// gains and covariances stay.
     #[doc(hidden)]
-    pub fn shift(&self, states: &[f64], increment: &[f64], pass: &Forward) -> Means {
+    pub fn shift(&self, states: &Trajectory, increment: &[f64], pass: &Forward) -> Means {
         let driven = self.driven(states, &[increment]);
         self.carried(pass, driven.iter().copied())
     }
@@ -330,10 +335,9 @@ impl Smoother<'_> {
     /// F_θ δθ of each sample, of its unknown rows, of each increment.
     pub(crate) fn driven<T: AsRef<[f64]> + Sync>(
         &self,
-        states: &[f64],
+        states: &Trajectory,
         increments: &[T],
     ) -> Vec<f64> {
-        let n = self.stepper.system().states();
         let (rows, samples) = (self.stepper.rows().len(), self.record.len());
         let mut driven = vec![0.0; samples * rows * increments.len()];
         let room = || (self.stepper.scratch(), self.stepper.linearised());
@@ -344,7 +348,7 @@ impl Smoother<'_> {
             .for_each_init(room, |(scratch, step), (piece, driven)| {
                 let samples = driven.chunks_exact_mut(each);
                 for (i, driven) in (piece * PIECE..).zip(samples).filter(|(i, _)| *i > 0) {
-                    let before = &states[(i - 1) * n..i * n];
+                    let before = states.row(i - 1);
                     self.linearise(scratch, i - 1, before, true, step);
                     let rows = step.f_theta.chunks_exact(self.theta.len());
                     for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
@@ -388,7 +392,7 @@ impl Smoother<'_> {
 
     /// The increments δX.
     #[doc(hidden)]
-    pub fn backward(&self, forward: &Forward, means: &Means) -> Vec<f64> {
+    pub fn backward(&self, forward: &Forward, means: &Means) -> Trajectory {
         let (n, c) = (
             self.stepper.system().states(),
             self.stepper.system().measurements(),
@@ -424,16 +428,16 @@ impl Smoother<'_> {
             );
             costate.copy_from_slice(&moved);
         }
-        increments
+        Trajectory::new(increments, n)
     }
 
     /// Standard deviations of the smoothed states.
-    pub(crate) fn deviations(&self, forward: &Forward) -> Vec<f64> {
+    pub(crate) fn deviations(&self, forward: &Forward) -> Trajectory {
         let n = self.stepper.system().states();
-        let mut deviations = vec![0.0; forward.means.mean.len()];
+        let mut deviations = Trajectory::filled(0.0, self.record.len(), n);
         self.covariances(forward, |i, p| {
-            for j in 0..n {
-                deviations[i * n + j] = p[j * n + j].max(0.0).sqrt();
+            for (j, deviation) in deviations.row_mut(i).iter_mut().enumerate() {
+                *deviation = p[j * n + j].max(0.0).sqrt();
             }
         });
         deviations

@@ -217,6 +217,7 @@ mod tests {
     use crate::model::simd::forced;
     use crate::model::Model;
     use crate::model::small::{dot, multiply};
+    use crate::numerics::Trajectory;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::simulate::{Simulation, simulate};
@@ -234,7 +235,7 @@ mod tests {
             ..Simulation::default()
         };
         let mut record = simulate(&model, &simulation).unwrap();
-        let states = record.truth.clone().unwrap();
+        let states = Trajectory::new(record.truth.clone().unwrap(), 4);
         record
             .outputs
             .iter_mut()
@@ -249,7 +250,7 @@ mod tests {
         let noise = Noise {
             process: vec![1e-4, 1e-8, 1e-8, 1e-6],
             measurement: vec![1e-4, 1e-8, 1e-8],
-            start_mean: states[..4].to_vec(),
+            start_mean: states.row(0).to_vec(),
             start: vec![1.0; 4],
         };
         let smoother = Smoother {
@@ -269,7 +270,7 @@ mod tests {
         let (mut scratch, mut step) = (stepper.scratch(), stepper.linearised());
         for i in 0..record.len() {
             if i > 0 {
-                let before = &states[(i - 1) * n..i * n];
+                let before = states.row(i - 1);
                 let at = record.point(i - 1, before, &theta);
                 let span = stepper.span(record.gap(i - 1));
                 stepper.linearise(&mut scratch, at, span, true, &mut step);
@@ -315,12 +316,12 @@ mod tests {
             ..Simulation::default()
         };
         let record = simulate(&model, &simulation).unwrap();
-        let states = record.truth.clone().unwrap();
+        let states = Trajectory::new(record.truth.clone().unwrap(), 4);
         let theta = initial_theta(&model, 1);
         let noise = Noise {
             process: vec![1e-4, 1e-8, 1e-8, 1e-6],
             measurement: vec![1e-4, 1e-8, 1e-8],
-            start_mean: states[..4].to_vec(),
+            start_mean: states.row(0).to_vec(),
             start: vec![1.0; 4],
         };
         forced::assert_equal_bits(|| {

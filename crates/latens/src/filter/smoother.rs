@@ -13,8 +13,11 @@
 //! The covariance of a smoothed state is P − P Λ P, with Λ carried along with π.
 //! The step is shortened until the true objective decreases.
 
+use std::ops::Range;
+
 use super::extended::ExtendedFilter;
 use crate::model::Point;
+use crate::numerics::Trajectory;
 use crate::numerics::objective::{Cost, Noise, trajectory_cost};
 use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
 use crate::record::Record;
@@ -22,20 +25,19 @@ use crate::record::Record;
 /// Smoothed states of one record.
 #[derive(Debug, Clone)]
 pub struct Smoothed {
-    /// One state per sample, row by row.
-    pub states: Vec<f64>,
+    /// One state per sample.
+    pub states: Trajectory,
     /// Standard deviations, likewise.
-    pub deviations: Vec<f64>,
+    pub deviations: Trajectory,
     pub cost: Cost,
 }
 
 impl Smoothed {
-    /// Some of the samples, each of `width` states; the cost is left as it is.
-    pub fn slice(&self, samples: std::ops::Range<usize>, width: usize) -> Self {
-        let own = |values: &[f64]| values[samples.start * width..samples.end * width].to_vec();
+    /// Some of the samples; the cost is left as it is.
+    pub fn slice(&self, samples: Range<usize>) -> Self {
         Self {
-            states: own(&self.states),
-            deviations: own(&self.deviations),
+            states: self.states.slice(samples.clone()),
+            deviations: self.deviations.slice(samples),
             cost: self.cost,
         }
     }
@@ -52,16 +54,16 @@ pub struct Smoother<'a> {
 impl Smoother<'_> {
     /// A first trajectory: the extended Kalman filter's, or, where that leaves the finite numbers,
     /// the measured values with `start_mean` elsewhere.
-    pub fn filtered(&self) -> Vec<f64> {
+    pub fn filtered(&self) -> Trajectory {
         self.kalman().unwrap_or_else(|_| self.measured())
     }
 
     /// The extended Kalman filter's estimates; `Err` with the sample and the state that is not
     /// finite any more.
-    pub fn kalman(&self) -> Result<Vec<f64>, (usize, usize)> {
+    pub fn kalman(&self) -> Result<Trajectory, (usize, usize)> {
         let (record, noise) = (self.record, self.noise);
         let mut filter = ExtendedFilter::new(self.stepper, &noise.start_mean, &noise.start);
-        let mut states = Vec::with_capacity(record.len() * noise.start.len());
+        let mut states = Trajectory::with_capacity(record.len(), noise.start.len());
         for i in 0..record.len() {
             if i > 0 {
                 let (at, gap) = (self.point(i - 1, &[]), record.gap(i - 1));
@@ -74,16 +76,16 @@ impl Smoother<'_> {
             if let Some(state) = filter.states.mean.iter().position(|x| !x.is_finite()) {
                 return Err((i, state));
             }
-            states.extend_from_slice(&filter.states.mean);
+            states.push(&filter.states.mean);
         }
         Ok(states)
     }
 
     /// The measured values, held where missing, with `start_mean` for what no channel shows.
-    fn measured(&self) -> Vec<f64> {
+    fn measured(&self) -> Trajectory {
         let n = self.stepper.system().states();
         let mut current = self.noise.start_mean.clone();
-        let mut states = Vec::with_capacity(self.record.len() * n);
+        let mut states = Trajectory::with_capacity(self.record.len(), n);
         for i in 0..self.record.len() {
             for (y, direct) in self
                 .record
@@ -95,7 +97,7 @@ impl Smoother<'_> {
                     current[*state] = *y;
                 }
             }
-            states.extend_from_slice(&current);
+            states.push(&current);
         }
         states
     }
@@ -104,7 +106,7 @@ impl Smoother<'_> {
     ///
     /// Never fails: the best trajectory found is returned, with its cost, which is not finite
     /// only if the start's was not.
-    pub fn smooth(&self, start: Vec<f64>, iterations: usize) -> Smoothed {
+    pub fn smooth(&self, start: Trajectory, iterations: usize) -> Smoothed {
         let (states, cost) = self.minimise(start, iterations);
         let deviations = self.deviations(&self.forward(&states));
         Smoothed {
@@ -115,7 +117,7 @@ impl Smoother<'_> {
     }
 
     /// The same without the deviations.
-    pub fn minimise(&self, start: Vec<f64>, iterations: usize) -> (Vec<f64>, Cost) {
+    pub fn minimise(&self, start: Trajectory, iterations: usize) -> (Trajectory, Cost) {
         let cost = self.cost(&start);
         self.improve(start, cost, iterations)
     }
@@ -123,10 +125,10 @@ impl Smoother<'_> {
     /// The same from a trajectory whose cost is known.
     pub(crate) fn improve(
         &self,
-        mut states: Vec<f64>,
+        mut states: Trajectory,
         mut cost: Cost,
         iterations: usize,
-    ) -> (Vec<f64>, Cost) {
+    ) -> (Trajectory, Cost) {
         const TOLERANCE: f64 = 1e-6;
         for _ in 0..iterations {
             let pass = self.forward(&states);
@@ -145,22 +147,23 @@ impl Smoother<'_> {
     }
 
     /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).
-    pub fn log_likelihood(&self, states: &[f64]) -> f64 {
+    pub fn log_likelihood(&self, states: &Trajectory) -> f64 {
         let pass = self.forward(states);
         -0.5 * pass.log_variance() - pass.half_square(&pass.means)
     }
 
     /// The first of the step lengths 1 … 0.01 that lowers the true objective; the
     /// short ones get past a kink of the equations, such as an `if` of the model file.
-    fn search(&self, states: &[f64], increments: &[f64], cost: &Cost) -> Option<(Vec<f64>, Cost)> {
+    fn search(
+        &self,
+        states: &Trajectory,
+        increments: &Trajectory,
+        cost: &Cost,
+    ) -> Option<(Trajectory, Cost)> {
         [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
             .into_iter()
             .find_map(|length| {
-                let next: Vec<f64> = states
-                    .iter()
-                    .zip(increments)
-                    .map(|(x, d)| x + length * d)
-                    .collect();
+                let next = states.moved(length, increments);
                 let next_cost = self.cost(&next);
                 let better = next_cost.total() < cost.total()
                     || (next_cost.total().is_finite() && !cost.total().is_finite());
@@ -169,7 +172,7 @@ impl Smoother<'_> {
     }
 
     #[doc(hidden)]
-    pub fn cost(&self, states: &[f64]) -> Cost {
+    pub fn cost(&self, states: &Trajectory) -> Cost {
         trajectory_cost(self.stepper, self.record, self.theta, states, self.noise)
     }
 

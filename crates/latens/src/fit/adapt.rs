@@ -29,6 +29,7 @@ use crate::Error;
 use crate::filter::smoother::Smoother;
 use crate::model::Model;
 use crate::model::small::{apply, cholesky, dot, identity, solve};
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::linalg::normal::NormalEquations;
 use crate::numerics::objective::Noise;
@@ -226,7 +227,7 @@ struct Problem<'a> {
 /// The current point.
 struct Iterate {
     theta: Vec<f64>,
-    states: Vec<f64>,
+    states: Trajectory,
     /// The objective, with the prior of the constants.
     cost: f64,
 }
@@ -274,9 +275,9 @@ impl Problem<'_> {
                 increment[i] = *d;
             }
             let by = here.backward(&pass, &here.shift(&at.states, &increment, &pass));
-            let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect();
-            let (theta, along): (Vec<f64>, Vec<f64>) =
-                (sum(&at.theta, &increment), sum(&at.states, &by));
+            let pairs = at.theta.iter().zip(&increment);
+            let theta: Vec<f64> = pairs.map(|(t, d)| t + d).collect();
+            let along = at.states.moved(1.0, &by);
             let there = self.smoother(&theta);
             // where the equations bend sharply, the states had better stay for now
             let starts = [along, at.states.clone()];

@@ -19,24 +19,27 @@ use crate::filter::bands::DRAWS;
 use crate::filter::pass::{Forward, Means};
 use crate::filter::smoother::Smoother;
 use crate::model::small::{apply, dot};
+use crate::numerics::Trajectory;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
 
 impl Smoother<'_> {
     /// Trajectories, one for each draw of δθ; the same for the same draws. An empty draw is θ itself.
-    pub fn draws(&self, states: &[f64], draws: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    pub fn draws(&self, states: &Trajectory, draws: &[Vec<f64>]) -> Vec<Trajectory> {
         let pass = self.forward(states);
         let still = self.backward(&pass, &pass.means);
         let one = |(k, draw): (usize, &Vec<f64>)| {
             let mut drawn = self.scatter(&pass, k as u64 + 1);
             if !draw.is_empty() {
                 let moved = self.backward(&pass, &self.shift(states, draw, &pass));
-                for (d, (moved, still)) in drawn.iter_mut().zip(moved.iter().zip(&still)) {
+                let pairs = moved.as_slice().iter().zip(still.as_slice());
+                for (d, (moved, still)) in drawn.iter_mut().zip(pairs) {
                     *d += moved - still;
                 }
             }
-            drawn.iter_mut().zip(states).for_each(|(d, x)| *d += x);
-            drawn
+            let pairs = drawn.iter_mut().zip(states.as_slice());
+            pairs.for_each(|(d, x)| *d += x);
+            Trajectory::new(drawn, states.width())
         };
         draws.par_iter().enumerate().map(one).collect()
     }
@@ -88,7 +91,7 @@ impl Smoother<'_> {
         let found = self.backward(pass, &means);
         paths
             .iter()
-            .zip(&found)
+            .zip(found.as_slice())
             .map(|(x, found)| x - found)
             .collect()
     }
@@ -97,7 +100,7 @@ impl Smoother<'_> {
 impl Predictor<'_> {
     /// Trajectories of a record that was learned from, around its smoothed states; where the solver drew
     /// no δθ, with θ as it is.
-    pub fn draws(&self, record: &Record, states: &[f64]) -> Vec<Vec<f64>> {
+    pub fn draws(&self, record: &Record, states: &Trajectory) -> Vec<Trajectory> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let noise = self.open_start(record, &self.noise.times(self.variance_inflation));
         let smoother = self.smoother(&stepper, record, &noise);
@@ -115,6 +118,7 @@ mod tests {
     use crate::model::small;
     use crate::numerics::linalg::matrix::Matrix;
     use crate::model::Model;
+    use crate::numerics::Trajectory;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::record::Record;
@@ -169,13 +173,14 @@ mod tests {
             theta: &[],
             noise: &noise,
         };
-        let states = smoother.minimise(vec![0.0; count], 5).0;
+        let states = smoother.minimise(Trajectory::filled(0.0, count, 1), 5).0;
         let draws = smoother.draws(&states, &vec![vec![]; 20_000]);
         for i in 0..count {
-            let mean = draws.iter().map(|d| d[i]).sum::<f64>() / draws.len() as f64;
-            assert!((mean - states[i]).abs() < 0.02);
+            let mean = draws.iter().map(|d| d.row(i)[0]).sum::<f64>() / draws.len() as f64;
+            assert!((mean - states.row(i)[0]).abs() < 0.02);
             for j in 0..count {
-                let product = |d: &Vec<f64>| (d[i] - states[i]) * (d[j] - states[j]);
+                let apart = |d: &Trajectory, k: usize| d.row(k)[0] - states.row(k)[0];
+                let product = |d: &Trajectory| apart(d, i) * apart(d, j);
                 let found = draws.iter().map(product).sum::<f64>() / draws.len() as f64;
                 let size = (covariance[(i, i)] * covariance[(j, j)]).sqrt();
                 assert!(

@@ -7,45 +7,50 @@
 //! weighted mean.
 
 use super::predict::{Prediction, Predictor, Start};
+use crate::numerics::Trajectory;
 use crate::record::Record;
 
 /// A run of values with their standard deviations.
 pub struct Band<'a> {
     /// Of its member; only the ratios count.
     pub weight: f64,
-    pub values: &'a [f64],
-    pub deviations: &'a [f64],
+    pub values: &'a Trajectory,
+    pub deviations: &'a Trajectory,
 }
 
 /// The median of several runs, and standard deviations that count how far they are apart.
 ///
 /// Where a run has left the finite numbers the deviation is infinite; where half of them have, so
 /// has the median.
-pub fn together(members: &[Band]) -> (Vec<f64>, Vec<f64>) {
+pub fn together(members: &[Band]) -> (Trajectory, Trajectory) {
     let count = members.len() as f64;
     let weights = unequal(&members.iter().map(|m| m.weight).collect::<Vec<_>>());
     let mut own = Vec::with_capacity(members.len());
-    let each = (0..members[0].values.len()).map(|i| {
+    let first = members[0].values;
+    let each = (0..first.as_slice().len()).map(|i| {
         let square = |v: f64| v * v;
+        let at = |values: &Trajectory| values.as_slice()[i];
         if let Some(weights) = &weights {
             let each = || members.iter().zip(weights);
-            let mean: f64 = each().map(|(m, w)| w * m.values[i]).sum();
-            let own = |m: &Band| square(m.deviations[i]) + square(m.values[i] - mean);
+            let mean: f64 = each().map(|(m, w)| w * at(m.values)).sum();
+            let own = |m: &Band| square(at(m.deviations)) + square(at(m.values) - mean);
             let deviation = each().map(|(m, w)| w * own(m)).sum::<f64>().sqrt();
             let lost = deviation.is_nan();
             return (mean, if lost { f64::INFINITY } else { deviation });
         }
         own.clear();
-        own.extend(members.iter().map(|m| m.values[i]));
+        own.extend(members.iter().map(|m| at(m.values)));
         let middle = median(&mut own);
-        let variance: f64 = members.iter().map(|m| square(m.deviations[i])).sum();
+        let variance: f64 = members.iter().map(|m| square(at(m.deviations))).sum();
         let apart: f64 = own.iter().map(|v| square(v - middle)).sum();
         // of so few, the spread around their own middle is too small by one in their number
         let deviation = (variance / count + apart / (count - 1.0).max(1.0)).sqrt();
         let lost = deviation.is_nan();
         (middle, if lost { f64::INFINITY } else { deviation })
     });
-    each.unzip()
+    let (values, deviations): (Vec<f64>, Vec<f64>) = each.unzip();
+    let width = first.width();
+    (Trajectory::new(values, width), Trajectory::new(deviations, width))
 }
 
 /// Weights of sum one, where they differ.
@@ -56,11 +61,12 @@ fn unequal(weights: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// The median of runs, sample by sample; of unequal weights, the weighted mean.
-pub fn common_run(runs: &[(f64, &[f64])]) -> Vec<f64> {
+pub fn common_run(runs: &[(f64, &Trajectory)]) -> Trajectory {
     let weights = unequal(&runs.iter().map(|r| r.0).collect::<Vec<_>>());
     let mut own = Vec::with_capacity(runs.len());
-    let each = (0..runs[0].1.len()).map(|i| {
-        let values = runs.iter().map(|r| r.1[i]);
+    let first = runs[0].1;
+    let values = (0..first.as_slice().len()).map(|i| {
+        let values = runs.iter().map(|r| r.1.as_slice()[i]);
         match &weights {
             Some(weights) => values.zip(weights).map(|(v, w)| v * w).sum(),
             None => {
@@ -70,9 +76,10 @@ pub fn common_run(runs: &[(f64, &[f64])]) -> Vec<f64> {
             }
         }
     });
-    each.collect()
+    Trajectory::new(values.collect(), first.width())
 }
 
+/// The middle of some values, those that are no numbers counted as beyond all others.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -117,38 +124,41 @@ mod tests {
 
     #[test]
     fn the_median_and_the_variance_of_a_mixture() {
-        let band = |values, deviations| Band {
-            weight: 1.0,
-            values,
-            deviations,
-        };
-        let members = [
-            band(&[1.0, 0.0], &[0.3, 0.0]),
-            band(&[2.0, 0.0], &[0.4, 0.0]),
-            band(&[6.0, 0.0], &[0.0, 0.0]),
-        ];
+        let pair = |a, b| Trajectory::new(vec![a, b], 1);
+        let values = [pair(1.0, 0.0), pair(2.0, 0.0), pair(6.0, 0.0)];
+        let spreads = [pair(0.3, 0.0), pair(0.4, 0.0), pair(0.0, 0.0)];
+        let bands = values.iter().zip(&spreads);
+        let members: Vec<Band> = bands
+            .map(|(values, deviations)| Band {
+                weight: 1.0,
+                values,
+                deviations,
+            })
+            .collect();
         let (middle, deviations) = together(&members);
-        assert_eq!(middle, [2.0, 0.0]);
+        assert_eq!(middle.as_slice(), [2.0, 0.0]);
         let expected = ((0.09 + 0.16) / 3.0 + (1.0 + 16.0) / 2.0_f64).sqrt();
-        assert!((deviations[0] - expected).abs() < 1e-15);
-        assert_eq!(deviations[1], 0.0);
+        assert!((deviations.row(0)[0] - expected).abs() < 1e-15);
+        assert_eq!(deviations.row(1), [0.0]);
         // of two it is the mean, with the unbiased variance between them
         let (middle, deviations) = together(&members[..2]);
-        assert_eq!(middle[0], 1.5);
-        assert!((deviations[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
+        assert_eq!(middle.row(0), [1.5]);
+        assert!((deviations.row(0)[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
     }
 
     #[test]
     fn a_member_that_left_the_numbers_widens_the_band_without_end() {
-        let nan = [f64::NAN];
+        let single = |value| Trajectory::filled(value, 1, 1);
+        let (low, lost, high) = (single(1.0), single(f64::NAN), single(3.0));
+        let deviations = &single(0.1);
         let band = |values| Band {
             weight: 1.0,
             values,
-            deviations: &[0.1],
+            deviations,
         };
-        let (middle, deviations) = together(&[band(&[1.0]), band(&nan), band(&[3.0])]);
-        assert_eq!((middle[0], deviations[0]), (3.0, f64::INFINITY));
-        let (middle, _) = together(&[band(&[1.0]), band(&nan)]);
-        assert!(middle[0].is_nan());
+        let (middle, spread) = together(&[band(&low), band(&lost), band(&high)]);
+        assert_eq!((middle.row(0)[0], spread.row(0)[0]), (3.0, f64::INFINITY));
+        let (middle, _) = together(&[band(&low), band(&lost)]);
+        assert!(middle.row(0)[0].is_nan());
     }
 }

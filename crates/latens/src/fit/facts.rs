@@ -15,6 +15,7 @@ use crate::look::{DETERMINED, Region, SignalScales};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
 use crate::model::{Model, Unknown};
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
@@ -383,8 +384,8 @@ pub(super) fn of_track(
     track: &Track,
 ) -> RecordFacts {
     let (model, record) = (&fit.model, &source.record);
-    let outputs = |states: &[f64]| score::outputs(stepper, record, &fit.theta, states);
-    let scored = |states: &[f64]| {
+    let outputs = |states: &Trajectory| score::outputs(stepper, record, &fit.theta, states);
+    let scored = |states: &Trajectory| {
         let mut scores = channel_scores(model, record, &outputs(states), score::nrmse);
         scores.extend(state_scores(model, record, states, score::nrmse));
         scores
@@ -399,13 +400,12 @@ pub(super) fn of_track(
 }
 
 /// Of each hidden state, the part of its deviations that are above [`DETERMINED`] of its scale.
-fn poorly_determined(model: &Model, scale: &[f64], deviations: &[f64]) -> BTreeMap<String, f64> {
-    let n = model.states.len();
+fn poorly_determined(model: &Model, scale: &[f64], deviations: &Trajectory) -> BTreeMap<String, f64> {
     let part = |i: usize| {
-        let own = deviations.iter().skip(i).step_by(n);
-        let count = own.clone().count() as f64;
+        let column = deviations.column(i);
+        let count = column.clone().count() as f64;
         // a deviation that is no number is not a small one
-        let small = own.filter(|std| **std <= DETERMINED * scale[i]);
+        let small = column.filter(|std| *std <= DETERMINED * scale[i]);
         1.0 - small.count() as f64 / count
     };
     let hidden = model.hidden().into_iter();
@@ -433,8 +433,8 @@ impl RecordFacts {
         source: &Source,
         role: Role,
         scored: &Record,
-        outputs: &[f64],
-        states: &[f64],
+        outputs: &Trajectory,
+        states: &Trajectory,
     ) -> Self {
         let mut nrmse = channel_scores(model, scored, outputs, score::nrmse);
         nrmse.extend(state_scores(model, scored, states, score::nrmse));

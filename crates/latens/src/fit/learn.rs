@@ -14,6 +14,7 @@ use crate::look::prior::{Walking, starting_at};
 use crate::look::{self, Check, PriorSmoothing, SignalScales, region};
 use crate::model::Model;
 use crate::model::settings::Settings;
+use crate::numerics::Trajectory;
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
@@ -289,8 +290,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
             let run = runs.and_then(|runs| runs.get(place)).cloned();
             let free_run = run.unwrap_or_else(|| {
                 let exact = exact_trajectory(stepper, record, &learned.theta, &noise, smoothed);
-                let start = &exact[..model.states.len()];
-                score::free_run(stepper, record, &learned.theta, start)
+                score::free_run(stepper, record, &learned.theta, exact.row(0))
             });
             Track {
                 place,
@@ -366,9 +366,9 @@ fn common_track(members: &[(f64, &Track)]) -> Track {
         deviations: &m.deviations,
     });
     let (smoothed, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
-    let common = |of: fn(&Track) -> &[f64]| {
-        let runs: Vec<(f64, &[f64])> = members.iter().map(|(weight, m)| (*weight, of(m))).collect();
-        ensemble::common_run(&runs)
+    let common = |run: fn(&Track) -> &Trajectory| {
+        let runs = members.iter().map(|(weight, m)| (*weight, run(m)));
+        ensemble::common_run(&runs.collect::<Vec<_>>())
     };
     let first = members[0].1;
     Track {

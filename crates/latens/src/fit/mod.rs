@@ -26,6 +26,7 @@ pub use using::{
 pub use warning::Warning;
 
 use crate::model::Model;
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::PackedCovariance;
 use crate::record::Record;
 
@@ -56,7 +57,7 @@ pub struct Fit {
     pub stream: Option<stream::State>,
 }
 
-/// What a fit says about one record, sample by sample; matrices as in [`Record`].
+/// What a fit says about one record, sample by sample.
 #[derive(Debug, Clone)]
 pub struct Track {
     /// The record's place in [`Facts::records`].
@@ -64,21 +65,13 @@ pub struct Track {
     /// What was measured.
     pub record: Record,
     /// The states, from the whole record.
-    pub smoothed: Vec<f64>,
+    pub smoothed: Trajectory,
     /// Their standard deviations.
-    pub deviations: Vec<f64>,
+    pub deviations: Trajectory,
     /// Predictions from the estimate one sample before.
-    pub one_step: Vec<f64>,
+    pub one_step: Trajectory,
     /// A simulation from the estimated start, the inputs replayed.
-    pub free_run: Vec<f64>,
-}
-
-impl Track {
-    /// One column of a matrix that has a row for each sample.
-    pub fn column(&self, matrix: &[f64], k: usize) -> Vec<f64> {
-        let width = matrix.len() / self.record.len();
-        matrix.iter().skip(k).step_by(width).copied().collect()
-    }
+    pub free_run: Trajectory,
 }
 
 impl Fit {

@@ -5,6 +5,7 @@ use crate::filter::bands::{Bands, Mode};
 use crate::filter::smoother::Smoother;
 use crate::look::region::{self, Region};
 use crate::model::Model;
+use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
@@ -60,14 +61,14 @@ impl Start<'_> {
 pub struct Prediction {
     /// The first sample that is predicted: those before it were looked at.
     pub from: usize,
-    /// One state per sample from there on, row by row.
-    pub states: Vec<f64>,
+    /// One state per sample from there on.
+    pub states: Trajectory,
     /// Standard deviations, likewise: of θ and of the start.
-    pub deviations: Vec<f64>,
+    pub deviations: Trajectory,
     /// The measured channels.
-    pub outputs: Vec<f64>,
+    pub outputs: Trajectory,
     /// Their standard deviations, without the sensors' own noise.
-    pub output_deviations: Vec<f64>,
+    pub output_deviations: Trajectory,
     /// The part of it on which a network meets arguments unlike any in training.
     pub outside: f64,
 }
@@ -82,10 +83,10 @@ impl Prediction {
 /// The states of a record, estimated with θ fixed.
 #[derive(Debug, Clone)]
 pub struct Estimated {
-    /// One state per sample, row by row.
-    pub states: Vec<f64>,
+    /// One state per sample.
+    pub states: Trajectory,
     /// Standard deviations, likewise.
-    pub deviations: Vec<f64>,
+    pub deviations: Trajectory,
     /// Mean of ν²/s: near 1 where the innovations are as large as the filter says.
     pub consistency: f64,
 }
@@ -155,7 +156,7 @@ impl Predictor<'_> {
             start: variance,
             ..self.noise.times(self.variance_inflation)
         };
-        let bands = if states.iter().all(|x| x.is_finite()) {
+        let bands = if states.is_finite() {
                 let smoother = self.smoother(&stepper, &rest, &noise);
                 smoother.bands(&states, self.draws, Mode::Filter)
 } else {
@@ -179,7 +180,6 @@ Bands::endless(rest.len(), system.states(), system.measurements())
         record: &Record,
         samples: usize,
     ) -> (usize, Vec<f64>, Vec<f64>) {
-        let n = self.scale.len();
         let mut first = record.slice(0..samples + 1);
         first.outputs[samples * first.d_y..].fill(f64::NAN);
         let loosened = self.loosened(&first);
@@ -189,9 +189,8 @@ Bands::endless(rest.len(), system.states(), system.measurements())
         let noise = self.open_start(&first, &loosened.inflated(self, samples));
         let smoother = self.smoother(stepper, &first, &noise);
         let bands = smoother.bands(&states, self.draws, Mode::Filter);
-        let last = samples * n..(samples + 1) * n;
-        let variances = bands.states[last.clone()].iter().map(|d| d * d).collect();
-        (samples, states[last].to_vec(), variances)
+        let variances = bands.states.row(samples).iter().map(|d| d * d).collect();
+        (samples, states.row(samples).to_vec(), variances)
     }
 
     /// How much looser than the fit left it the process noise must be for a record, by the likelihood

@@ -10,6 +10,7 @@
 use super::predict::{Estimated, Prediction};
 use crate::filter::bands::Mode;
 use crate::model::Model;
+use crate::numerics::Trajectory;
 use crate::record::{Column, Layout, Record, RecordError, Table};
 
 impl Prediction {
@@ -73,8 +74,7 @@ fn known(model: &Model, record: &Record) -> Result<Vec<Column>, RecordError> {
     let never = |name: &String| {
         let channel = layout.measurements.iter().position(|m| m == name);
         channel.is_some_and(|k| {
-            let own = record.outputs.iter().skip(k).step_by(record.d_y);
-            own.clone().all(|y| y.is_nan())
+            record.output_column(k).all(f64::is_nan)
         })
     };
     let table = record.to_table(&layout)?;
@@ -85,17 +85,16 @@ fn known(model: &Model, record: &Record) -> Result<Vec<Column>, RecordError> {
 /// Two columns for each name.
 fn append<'a>(
     columns: &mut Vec<Column>,
-    names: impl ExactSizeIterator<Item = &'a str>,
+    names: impl Iterator<Item = &'a str>,
     value: &str,
-    values: &[f64],
+    values: &Trajectory,
     deviation: &str,
-    deviations: &[f64],
+    deviations: &Trajectory,
 ) {
-    let width = names.len();
     for (i, name) in names.enumerate() {
         for (what, all) in [(value, values), (deviation, deviations)] {
-            let own = all.iter().skip(i).step_by(width).copied().collect();
-            columns.push(Column::new(format!("{name}.{what}"), own));
+            let column = all.column(i).collect();
+            columns.push(Column::new(format!("{name}.{what}"), column));
         }
     }
 }

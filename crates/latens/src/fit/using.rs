@@ -326,8 +326,7 @@ impl Fit {
     /// Where a simulation starts: at the start that the fit found in its first record, with what
     /// somebody says otherwise of some states.
     pub fn start(&self, given: &[(usize, f64)]) -> Vec<f64> {
-        let n = self.model.states.len();
-        let found = self.tracks.first().map(|track| &track.free_run[..n]);
+        let found = self.tracks.first().map(|track| track.free_run.row(0));
         let states = self.model.states.iter().zip(&self.facts.scales.center);
         let stated = || {
             states
@@ -347,7 +346,7 @@ impl Fit {
     /// let fit = latens::example_fit();
     /// let start = fit.start(&[(0, 0.5)]);
     /// let simulated = fit.simulate(fit.undriven(50)?, &start)?;
-    /// assert_eq!(simulated.prediction.states[0], 0.5);
+    /// assert_eq!(simulated.prediction.states.row(0)[0], 0.5);
     /// # Ok::<(), latens::Error>(())
     /// ```
     ///
@@ -364,14 +363,14 @@ impl Fit {
         };
         self.predictor().check(&record, 0)?;
         let prediction = self.free_run(&record, Start::At(start));
-        if let Some(at) = prediction.states.iter().position(|x| !x.is_finite()) {
+        if let Some((step, state)) = prediction.states.lost() {
             return Err(Error::Diverged(Divergence {
                 during: "the simulation".into(),
                 pass: None,
-                step: at / n,
-                time: record.time[at / n],
-                quantity: model.states[at % n].name.clone(),
-                value: prediction.states[at],
+                step,
+                time: record.time[step],
+                quantity: model.states[state].name.clone(),
+                value: prediction.states.row(step)[state],
                 advice: "the learned equations do not hold so far from what they were learned on; start elsewhere, or take a shorter record".into(),
             }));
         }

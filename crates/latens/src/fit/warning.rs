@@ -400,12 +400,11 @@ impl Warning {
     /// visited; its start is not known; or its bands are wider than what training left unexplained,
     /// so that what training did not determine decides it.
     pub fn of_prediction(facts: &Facts, model: &Model, file: &str, made: &Prediction) -> Vec<Self> {
-        let n = model.states.len();
-        if let Some(at) = made.states.iter().position(|x| !x.is_finite()) {
+        if let Some((samples, state)) = made.states.lost() {
             return vec![Self::LeavesNumbers {
                 file: file.into(),
-                state: model.states[at % n].name.clone(),
-                samples: at / n,
+                state: model.states[state].name.clone(),
+                samples,
             }];
         }
         let mut warnings = vec![];
@@ -415,7 +414,7 @@ impl Warning {
                 part: made.outside,
             });
         }
-        let start = made.deviations.iter().zip(&facts.scales.scale);
+        let start = made.deviations.row(0).iter().zip(&facts.scales.scale);
         let unknown: Vec<String> = start
             .zip(&model.states)
             .filter(|((std, scale), _)| **std > DETERMINED * **scale)
@@ -428,10 +427,9 @@ impl Warning {
                 states: unknown,
             });
         }
-        let c = model.measurements.len();
         for (k, channel) in model.measurements.iter().enumerate() {
-            let own = made.output_deviations.iter().skip(k).step_by(c);
-            let (sum, count) = own.fold((0.0, 0.0), |(s, n), std| (s + std * std, n + 1.0));
+            let deviations = made.output_deviations.column(k);
+            let (sum, count) = deviations.fold((0.0, 0.0), |(s, n), std| (s + std * std, n + 1.0));
             let spread = f64::sqrt(sum / count);
             let left = left_unexplained(facts, k, &channel.name);
             if spread > left {

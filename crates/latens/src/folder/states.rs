@@ -15,10 +15,11 @@ use std::path::Path;
 use crate::Error;
 use crate::fit::{Fit, Track};
 use crate::model::Model;
+use crate::numerics::Trajectory;
 use crate::record::{Column, Layout, Mapping, Record, RecordError, Table};
 
 /// The columns of the states.
-fn matrices(track: &Track) -> [(&'static str, &[f64]); 4] {
+fn matrices(track: &Track) -> [(&'static str, &Trajectory); 4] {
     [
         ("smoothed", &track.smoothed),
         ("std", &track.deviations),
@@ -33,7 +34,7 @@ pub(crate) fn table(model: &Model, track: &Track) -> Result<Table, RecordError> 
     for (i, state) in model.states.iter().enumerate() {
         for (what, values) in matrices(track) {
             let name = format!("{}.{what}", state.name);
-            columns.push(Column::new(name, track.column(values, i)));
+            columns.push(Column::new(name, values.column(i).collect()));
         }
     }
     Table::new(&track.record.name, columns)
@@ -47,8 +48,8 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
     };
     let record = Record::from_table(table, &layout, &Mapping::default(), None)?;
     let n = fit.model.states.len();
-    let matrix = |what: &str| -> Result<Vec<f64>, Error> {
-        let mut values = vec![f64::NAN; record.len() * n];
+    let matrix = |what: &str| -> Result<Trajectory, Error> {
+        let mut values = Trajectory::filled(f64::NAN, record.len(), n);
         for (i, state) in fit.model.states.iter().enumerate() {
             let name = format!("{}.{what}", state.name);
             let column = table.find(&name).ok_or_else(|| Error::Folder {
@@ -56,7 +57,7 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
                 message: format!("this file has no column `{name}`; repeat the fit"),
             })?;
             for (k, value) in table.values(column)?.iter().enumerate() {
-                values[k * n + i] = *value;
+                values.row_mut(k)[i] = *value;
             }
         }
         Ok(values)

@@ -110,8 +110,8 @@ pub fn smooth_with_known_equations(
     let (all_scales, noise, smoothed) = walks(walking, records, settings, dt, n);
     let mut scales = all_scales.clone();
     let own = |s: &Smoothed| Smoothed {
-        states: first_of_each(&s.states, scales.scale.len(), n),
-        deviations: first_of_each(&s.deviations, scales.scale.len(), n),
+        states: s.states.narrowed(n),
+        deviations: s.deviations.narrowed(n),
         cost: s.cost,
     };
     let states: Vec<Smoothed> = smoothed.iter().map(own).collect();
@@ -131,12 +131,6 @@ pub fn smooth_with_known_equations(
         all_scales,
         noise,
     }
-}
-
-/// The first `n` of every `width` values.
-fn first_of_each(values: &[f64], width: usize, n: usize) -> Vec<f64> {
-    let rows = values.chunks_exact(width);
-    rows.flat_map(|row| &row[..n]).copied().collect()
 }
 
 /// The random walk that the data favour, and the sizes of everything along it.
@@ -309,7 +303,6 @@ fn scale_networks(
     dt: f64,
 ) {
     let system = &model.system;
-    let n = system.states();
     let zero = vec![0.0; system.parameters()];
     let mut ws = system.workspace();
     let mut ranges: Vec<Vec<(f64, f64)>> = system
@@ -318,7 +311,7 @@ fn scale_networks(
         .map(|net| vec![(f64::INFINITY, f64::NEG_INFINITY); net.arguments])
         .collect();
     for (record, s) in records.iter().zip(smoothed) {
-        for (k, state) in s.states.chunks_exact(n).enumerate() {
+        for (k, state) in s.states.rows().enumerate() {
             let at = record.point(k, state, &zero);
             system.visit_arguments(&mut ws, at, |network, values| {
                 for ((low, high), v) in ranges[network].iter_mut().zip(values) {
@@ -373,7 +366,7 @@ fn rates(stepper: &Stepper, records: &[Record], smoothed: &[Smoothed]) -> Vec<f6
         .map(|i| {
             let (mut sum, mut count) = (0.0, 0);
             for (record, s) in records.iter().zip(smoothed) {
-                let column: Vec<f64> = s.states.iter().skip(i).step_by(n).copied().collect();
+                let column: Vec<f64> = s.states.column(i).collect();
                 for (w, gap) in column.windows(2).zip(record.gaps()) {
                     let time = stepper.span(gap).samples * stepper.dt();
                     sum += ((w[1] - w[0]) / time).powi(2);

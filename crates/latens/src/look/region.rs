@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::Smoothed;
 use crate::model::System;
+use crate::numerics::Trajectory;
 use crate::record::Record;
 
 /// Points kept at the most.
@@ -66,14 +67,14 @@ fn square(a: &[f64], b: &[f64]) -> f64 {
 pub(crate) fn met(
     system: &System,
     record: &Record,
-    states: &[f64],
+    states: &Trajectory,
     visit: &mut dyn FnMut(usize, usize, &[f64]),
 ) {
-    let (n, mut ws) = (system.states(), system.workspace());
+    let mut ws = system.workspace();
     let zero = vec![0.0; system.parameters()];
     let every = (record.len() / SAMPLES).max(1);
     for k in (0..record.len()).step_by(every) {
-        let at = record.point(k, &states[k * n..(k + 1) * n], &zero);
+        let at = record.point(k, states.row(k), &zero);
         system.visit_arguments(&mut ws, at, |network, values| {
             let scaling = &system.networks()[network].scaling;
             let scaled = values.iter().zip(&scaling.center).zip(&scaling.scale);
@@ -101,7 +102,12 @@ pub fn visited(system: &System, records: &[Record], smoothed: &[Smoothed]) -> Ve
 
 /// The part of a trajectory on which some network meets arguments unlike any in training; a network
 /// without a region was never asked.
-pub fn outside(system: &System, record: &Record, states: &[f64], regions: &[Region]) -> f64 {
+pub fn outside(
+    system: &System,
+    record: &Record,
+    states: &Trajectory,
+    regions: &[Region],
+) -> f64 {
     let (mut samples, mut left) = (0usize, 0usize);
     let mut last = usize::MAX;
     let mut counted = usize::MAX;

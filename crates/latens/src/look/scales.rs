@@ -315,7 +315,7 @@ pub fn refine(model: &Model, scales: &mut SignalScales, smoothed: &[Smoothed]) {
     for i in 0..n {
         let values = smoothed
             .iter()
-            .flat_map(|s| s.states.iter().skip(i).step_by(n).copied());
+            .flat_map(|s| s.states.column(i));
         let shown = model.system.direct().contains(&Some(i));
         if let (Some((center, scale)), false) = (center_and_scale(values), shown) {
             scales.center[i] = model.states[i].center.unwrap_or(center);

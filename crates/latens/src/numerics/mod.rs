@@ -4,3 +4,6 @@ pub mod linalg;
 pub mod objective;
 pub mod score;
 pub mod step;
+mod trajectory;
+
+pub use trajectory::Trajectory;

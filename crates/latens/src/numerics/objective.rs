@@ -13,6 +13,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::numerics::Trajectory;
 use crate::numerics::step::{Scratch, Stepper};
 use crate::record::Record;
 
@@ -103,7 +104,7 @@ pub fn data_term(measured: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
         .sum()
 }
 
-/// The terms of a trajectory (row-major, one state per sample) for a fixed θ.
+/// The terms of a trajectory of states for a fixed θ.
 ///
 /// Samples are independent of each other here; pieces of fixed length are shared out among the
 /// threads and summed in order, so that the result does not depend on how many there are.
@@ -111,12 +112,12 @@ pub fn trajectory_cost(
     stepper: &Stepper,
     record: &Record,
     theta: &[f64],
-    states: &[f64],
+    states: &Trajectory,
     noise: &Noise,
 ) -> Cost {
     const PIECE: usize = 128;
     let n = stepper.system().states();
-    let samples = states.len() / n;
+    let samples = states.len();
     let room = || {
         let h = vec![0.0; stepper.system().measurements()];
         (stepper.scratch(), vec![0.0; n], h)
@@ -124,7 +125,7 @@ pub fn trajectory_cost(
     let piece = |(scratch, next, h): &mut (Scratch, Vec<f64>, Vec<f64>), piece: usize| {
         let mut cost = Cost::default();
         for i in piece * PIECE..samples.min((piece + 1) * PIECE) {
-            let state = &states[i * n..(i + 1) * n];
+            let state = states.row(i);
             let at = record.point(i, state, theta);
             stepper.system().measure(&mut scratch.system, at, h);
             cost.data += data_term(record.output(i), h, &noise.measurement);
@@ -132,7 +133,7 @@ pub fn trajectory_cost(
                 let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
                 cost.start = half_square(from_mean, &noise.start);
             } else {
-                let before = record.point(i - 1, &states[(i - 1) * n..i * n], theta);
+                let before = record.point(i - 1, states.row(i - 1), theta);
                 let span = stepper.span(record.gap(i - 1));
                 stepper.advance(scratch, before, span, next);
                 let defect = state.iter().zip(&*next).map(|(x, f)| x - f);

@@ -2,19 +2,20 @@
 
 pub mod named;
 
+use crate::numerics::Trajectory;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
 
 /// States of a free run from `start`, one per sample; the input is the record's, replayed.
 ///
 /// Stops where a state leaves the finite numbers; the rest is NaN.
-pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]) -> Vec<f64> {
+pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]) -> Trajectory {
     let n = start.len();
-    let mut states = vec![f64::NAN; record.len() * n];
+    let mut states = Trajectory::filled(f64::NAN, record.len(), n);
     let mut scratch = stepper.scratch();
-    states[..n].copy_from_slice(start);
+    states.row_mut(0).copy_from_slice(start);
     for k in 1..record.len() {
-        let (done, rest) = states.split_at_mut(k * n);
+        let (done, rest) = states.as_mut_slice().split_at_mut(k * n);
         let at = record.point(k - 1, &done[(k - 1) * n..], theta);
         let span = stepper.span(record.gap(k - 1));
         stepper.advance(&mut scratch, at, span, &mut rest[..n]);
@@ -27,15 +28,18 @@ pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]
 }
 
 /// One-step predictions f_o(x̂_{k−1}), one per sample; the first is the estimate itself.
-pub fn one_step(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
-    let n = stepper.system().states();
-    let mut predicted = states.to_vec();
+pub fn one_step(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &Trajectory,
+) -> Trajectory {
+    let mut predicted = states.clone();
     let mut scratch = stepper.scratch();
     for k in 1..record.len() {
-        let state = &states[(k - 1) * n..k * n];
-        let at = record.point(k - 1, state, theta);
-        let (span, next) = (stepper.span(record.gap(k - 1)), &mut predicted[k * n..]);
-        stepper.advance(&mut scratch, at, span, &mut next[..n]);
+        let at = record.point(k - 1, states.row(k - 1), theta);
+        let span = stepper.span(record.gap(k - 1));
+        stepper.advance(&mut scratch, at, span, predicted.row_mut(k));
     }
     predicted
 }
@@ -67,14 +71,18 @@ pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) ->
 }
 
 /// The measured channels in a run of states, one row per sample.
-pub fn outputs(stepper: &Stepper, record: &Record, theta: &[f64], states: &[f64]) -> Vec<f64> {
+pub fn outputs(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &Trajectory,
+) -> Trajectory {
     let system = stepper.system();
-    let (n, c) = (system.states(), system.measurements());
     let mut ws = system.workspace();
-    let mut outputs = vec![f64::NAN; record.len() * c];
-    for (k, state) in states.chunks_exact(n).enumerate() {
+    let mut outputs = Trajectory::filled(f64::NAN, record.len(), system.measurements());
+    for (k, state) in states.rows().enumerate() {
         let at = record.point(k, state, theta);
-        system.measure(&mut ws, at, &mut outputs[k * c..(k + 1) * c]);
+        system.measure(&mut ws, at, outputs.row_mut(k));
     }
     outputs
 }
@@ -84,11 +92,11 @@ pub fn channel_nrmse(
     stepper: &Stepper,
     record: &Record,
     theta: &[f64],
-    states: &[f64],
+    states: &Trajectory,
 ) -> Vec<Option<f64>> {
     let c = stepper.system().measurements();
     let outputs = outputs(stepper, record, theta, states);
     (0..c)
-        .map(|j| nrmse(&outputs, &record.outputs, j, c))
+        .map(|j| nrmse(outputs.as_slice(), &record.outputs, j, c))
         .collect()
 }

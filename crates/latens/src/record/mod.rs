@@ -92,6 +92,26 @@ impl Record {
         Some(&truth[k * self.d_x..(k + 1) * self.d_x])
     }
 
+    /// Input `k`, sample by sample.
+    pub fn input_column(&self, k: usize) -> impl Iterator<Item = f64> + '_ {
+        self.inputs.iter().skip(k).step_by(self.d_u.max(1)).copied()
+    }
+
+    /// Channel `k`, sample by sample.
+    pub fn output_column(&self, k: usize) -> impl Iterator<Item = f64> + '_ {
+        self.outputs
+            .iter()
+            .skip(k)
+            .step_by(self.d_y.max(1))
+            .copied()
+    }
+
+    /// The truth of state `k`, sample by sample.
+    pub fn truth_column(&self, k: usize) -> Option<impl Iterator<Item = f64> + '_> {
+        let truth = self.truth.as_ref()?;
+        Some(truth.iter().skip(k).step_by(self.d_x.max(1)).copied())
+    }
+
     /// Some of its samples, as a record.
     pub fn slice(&self, samples: std::ops::Range<usize>) -> Self {
         let of = |values: &[f64], width: usize| {
@@ -174,26 +194,21 @@ impl Record {
     /// # Panics
     /// If the layout has other dimensions than the record.
     pub fn to_table(&self, layout: &Layout) -> Result<Table, RecordError> {
-        let of = |matrix: &[f64], width: usize, k: usize| -> Vec<f64> {
-            matrix.chunks_exact(width).map(|row| row[k]).collect()
-        };
         assert_eq!(
             [self.d_u, self.d_y, self.d_x],
             [&layout.inputs, &layout.measurements, &layout.states].map(Vec::len)
         );
         let mut columns = vec![Column::new("t", self.time.clone())];
         for (k, name) in layout.inputs.iter().enumerate() {
-            columns.push(Column::new(name, of(&self.inputs, self.d_u, k)));
+            columns.push(Column::new(name, self.input_column(k).collect()));
         }
         for (k, name) in layout.measurements.iter().enumerate() {
-            columns.push(Column::new(name, of(&self.outputs, self.d_y, k)));
+            columns.push(Column::new(name, self.output_column(k).collect()));
         }
-        if let Some(truth) = &self.truth {
-            for (k, name) in layout.states.iter().enumerate() {
-                let values = of(truth, self.d_x, k);
-                if values.iter().any(|v| !v.is_nan()) {
-                    columns.push(Column::new(format!("truth_{name}"), values));
-                }
+        for (k, name) in layout.states.iter().enumerate() {
+            let values: Vec<f64> = self.truth_column(k).into_iter().flatten().collect();
+            if values.iter().any(|v| !v.is_nan()) {
+                columns.push(Column::new(format!("truth_{name}"), values));
             }
         }
         Table::new(&self.name, columns)

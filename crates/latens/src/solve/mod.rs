@@ -23,6 +23,7 @@ use crate::look::{Check, PriorSmoothing, RESOLUTION, SignalScales};
 use crate::model::Model;
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::{PackedCovariance, Precision};
 use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
@@ -219,7 +220,7 @@ pub struct Learned {
     /// Mean nRMSE of the measured channels in free runs over the training records.
     pub free_run: f64,
     /// The free run over each training record, where the solver has a start of its own for it.
-    pub free_runs: Option<Vec<Vec<f64>>>,
+    pub free_runs: Option<Vec<Trajectory>>,
     /// Where the solver computes it.
     pub evidence: Option<Evidence>,
     /// How far it came; what it can be resumed from.
@@ -235,7 +236,7 @@ impl Learned {
         problem: &Problem,
         theta: Vec<f64>,
         reports: Vec<PassReport>,
-        free_runs: Option<Vec<Vec<f64>>>,
+        free_runs: Option<Vec<Trajectory>>,
     ) -> Self {
         let (settings, noise) = (problem.settings, problem.noise);
         let smooth = |record: &Record| {
@@ -305,11 +306,10 @@ impl Problem<'_> {
 
     /// Pieces of every record, with what the known equations say of them.
     pub fn cut(&self, pieces: impl Fn(&Record) -> Vec<Range<usize>>) -> Pieces {
-        let width = self.scales.scale.len();
         let (mut records, mut states) = (vec![], vec![]);
         for (record, smoothed) in self.records.iter().zip(&self.prior.states) {
             for samples in pieces(record) {
-                states.push(smoothed.slice(samples.clone(), width));
+                states.push(smoothed.slice(samples.clone()));
                 records.push(record.slice(samples));
             }
         }
@@ -346,7 +346,7 @@ impl Problem<'_> {
         };
         let (states, cost) = smoother.minimise(smoother.filtered(), SMOOTHING_STEPS);
         Smoothed {
-            deviations: vec![],
+            deviations: Trajectory::default(),
             states,
             cost,
         }
@@ -396,7 +396,7 @@ impl Problem<'_> {
                 noise: &noise,
             };
             let next = smoother.smooth(before.states.clone(), SMOOTHING_STEPS);
-            if next.states.iter().all(|x| x.is_finite()) {
+            if next.states.is_finite() {
                 next
             } else {
                 before
@@ -407,7 +407,7 @@ impl Problem<'_> {
 
     /// Trajectories under (all but) exact physics that fit the records best, from what the known
     /// physics says alone.
-    pub fn exact_states(&self, theta: &[f64]) -> Vec<Vec<f64>> {
+    pub fn exact_states(&self, theta: &[f64]) -> Vec<Trajectory> {
         let open = self.open_start(self.noise);
         let exact = |(record, smoothed): (&Record, &Smoothed)| {
             let noise = starting_at(self.stepper, record, &open);
@@ -430,11 +430,11 @@ impl Problem<'_> {
 
     /// Mean nRMSE of the measured channels in free runs from the starts of trajectories; NaN where
     /// no channel can be scored.
-    pub fn free_run_error(&self, theta: &[f64], states: &[Vec<f64>]) -> f64 {
-        let (stepper, n) = (self.stepper, self.scales.scale.len());
+    pub fn free_run_error(&self, theta: &[f64], states: &[Trajectory]) -> f64 {
+        let stepper = self.stepper;
         let (mut sum, mut count) = (0.0, 0.0);
         for (record, states) in self.records.iter().zip(states) {
-            let run = score::free_run(stepper, record, theta, &states[..n]);
+            let run = score::free_run(stepper, record, theta, states.row(0));
             let errors = score::channel_nrmse(stepper, record, theta, &run);
             for error in errors.into_iter().flatten() {
                 sum += error;

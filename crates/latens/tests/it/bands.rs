@@ -38,16 +38,21 @@ fn bands_of_the_hidden_state_hold_the_truth() {
         // drawn trajectories scatter as widely as the band
         let drawn = fit.predictor().draws(&record, &track.smoothed);
         let square = |k: usize| -> f64 {
-            let each = drawn.iter().map(|d| (d[k] - track.smoothed[k]).powi(2));
+            let each = drawn
+                .iter()
+                .map(|d| (d.as_slice()[k] - track.smoothed.as_slice()[k]).powi(2));
             each.sum::<f64>() / drawn.len() as f64
         };
-        let count = track.smoothed.len();
-        let parts = (0..count).map(|k| square(k) / track.deviations[k].powi(2));
+        let count = track.smoothed.as_slice().len();
+        let parts = (0..count).map(|k| square(k) / track.deviations.as_slice()[k].powi(2));
         let width = parts.sum::<f64>() / count as f64;
         assert!((0.8..1.25).contains(&width), "{width}");
         let hidden =
             |values: &[f64]| -> Vec<f64> { values.iter().skip(1).step_by(2).copied().collect() };
-        let (states, deviations) = (hidden(&track.smoothed), hidden(&track.deviations));
+        let (states, deviations) = (
+            hidden(track.smoothed.as_slice()),
+            hidden(track.deviations.as_slice()),
+        );
         said += deviations.iter().map(|d| d * d).sum::<f64>();
         let off = hidden(&truth);
         let off = off.iter().zip(&states).map(|(v, x)| (v - x) * (v - x));

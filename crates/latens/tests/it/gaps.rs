@@ -7,7 +7,7 @@ use latens::numerics::objective::Noise;
 use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::{Model, Record, systems};
+use latens::{Model, Record, Trajectory, systems};
 use latens::{Settings, Silent};
 use rand::{RngExt, SeedableRng};
 
@@ -56,7 +56,7 @@ fn without(record: &Record, kept: &[usize]) -> [Record; 2] {
 }
 
 /// The true equations' free run from a start, and the states that fit the record.
-fn smoothed(model: &Model, record: &Record) -> (Vec<f64>, Smoothed) {
+fn smoothed(model: &Model, record: &Record) -> (Trajectory, Smoothed) {
     let system = &model.truth.as_ref().unwrap().system;
     let stepper = Stepper::over(model, system, record.step(), [record]);
     let noise = Noise {
@@ -89,11 +89,14 @@ fn a_missing_row_is_a_row_of_missing_cells() {
     for (at, k) in kept.iter().enumerate() {
         for i in 0..2 {
             let (a, b) = (at * 2 + i, k * 2 + i);
-            assert_eq!(short.0[a].to_bits(), long.0[b].to_bits());
-            let deviation = long.1.deviations[b];
-            let apart = (short.1.states[a] - long.1.states[b]).abs();
+            assert_eq!(
+                short.0.as_slice()[a].to_bits(),
+                long.0.as_slice()[b].to_bits()
+            );
+            let deviation = long.1.deviations.as_slice()[b];
+            let apart = (short.1.states.as_slice()[a] - long.1.states.as_slice()[b]).abs();
             assert!(apart < 0.02 * deviation, "sample {k}: {apart} {deviation}");
-            let wider = short.1.deviations[a] / deviation;
+            let wider = short.1.deviations.as_slice()[a] / deviation;
             assert!((wider - 1.0).abs() < 0.01, "sample {k}: {wider}");
         }
     }
@@ -113,7 +116,11 @@ fn jitter_of_a_clock_changes_nothing() {
     assert!(jittered.is_uniform() && jittered.time != record.time);
     let [plain, other] = [record, jittered].map(|record| {
         let (_, smoothed) = smoothed(&model, &record);
-        let numbers = smoothed.states.iter().chain(&smoothed.deviations);
+        let numbers = smoothed
+            .states
+            .as_slice()
+            .iter()
+            .chain(smoothed.deviations.as_slice());
         numbers.map(|v| v.to_bits()).collect::<Vec<_>>()
     });
     assert_eq!(plain, other);
@@ -167,7 +174,7 @@ fn gappy_records_are_learned_from() {
         }
         let truth = third.truth.as_ref().unwrap();
         let prediction = fit.predictor().predict(&third, Start::At(&truth[..2]));
-        let error = score::nrmse(&prediction.states, truth, 1, 2).unwrap();
+        let error = score::nrmse(prediction.states.as_slice(), truth, 1, 2).unwrap();
         assert!(error < 5.0 * bound, "{solver:?}: {error}");
     }
 }

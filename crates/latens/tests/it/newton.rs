@@ -11,7 +11,7 @@ use latens::numerics::linalg::normal;
 use latens::numerics::objective::{Noise, half_square, trajectory_cost};
 use latens::numerics::step::Stepper;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::{Model, Record, systems};
+use latens::{Model, Record, Trajectory, systems};
 use latens::{Settings, Silent};
 use rand::{RngExt, SeedableRng};
 
@@ -88,7 +88,7 @@ fn eliminated_gradient_is_that_of_the_profile() {
     let (record, fit, noise) = case();
     let stepper = Stepper::new(&fit.model, &fit.model.system, fit.facts.sample_time);
     let theta = moved(&fit.theta, 0.3, &directions(fit.theta.len(), 1)[0]);
-    let on = |theta: &[f64], states: Vec<f64>| {
+    let on = |theta: &[f64], states: Trajectory| {
         let smoother = Smoother {
             stepper: &stepper,
             record: &record,
@@ -138,7 +138,7 @@ fn little_is_left_to_gain_at_the_solution() {
         theta,
         noise: &noise,
     };
-    let cost = |theta: &[f64], states: &[f64]| {
+    let cost = |theta: &[f64], states: &Trajectory| {
         let at = trajectory_cost(&stepper, &record, theta, states, &noise);
         at.total() + half_square(theta.iter().copied(), &prior)
     };
@@ -160,9 +160,10 @@ fn little_is_left_to_gain_at_the_solution() {
             "{promise} of {least}"
         );
     }
-    for d in directions(theta.len() + states.len(), 20) {
+    for d in directions(theta.len() + states.as_slice().len(), 20) {
         let (along, across) = d.split_at(theta.len());
-        let line = |by: f64| cost(&moved(theta, by, along), &moved(states, 0.01 * by, across));
+        let across = Trajectory::new(across.to_vec(), states.width());
+        let line = |by: f64| cost(&moved(theta, by, along), &states.moved(0.01 * by, &across));
         let (slope, curvature) = slope_and_curvature(line, 1e-3);
         let promise = 0.5 * slope * slope / curvature;
         assert!(
@@ -244,7 +245,13 @@ fn batch_has_the_closed_form() {
         let (z, inverse) = dense_linear(&record, &fit.facts.noise, prior, true).solve();
         let (first, packed) = (z.len() - 2, fit.covariance.to_packed());
         let states = &fit.tracks[0].smoothed;
-        for (i, (found, expected)) in states.iter().chain(&fit.theta).zip(&z).enumerate() {
+        for (i, (found, expected)) in states
+            .as_slice()
+            .iter()
+            .chain(&fit.theta)
+            .zip(&z)
+            .enumerate()
+        {
             assert!((found - expected).abs() < 1e-8, "{i}: {found} {expected}");
         }
         for i in 0..2 {

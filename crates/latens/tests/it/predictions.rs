@@ -1,11 +1,11 @@
 //! Predictions of other records: their bands, and what they say of where nobody looked.
 
 use crate::fixture::{fitted, fitted_to_noise, oscillator};
-use latens::Record;
 use latens::fit::Fit;
 use latens::fit::Start;
 use latens::numerics::score;
 use latens::numerics::step::Stepper;
+use latens::{Record, Trajectory};
 
 /// The bands of a free run are linear in δθ: free runs of models drawn a thousand times closer
 /// spread a thousandth as much. (Drawn at full width they leave the linear range: directions of
@@ -22,10 +22,13 @@ fn bands_are_the_linear_spread_of_free_runs() {
         let moved = fit.theta.iter().zip(draw).map(|(t, d)| t + CLOSER * d);
         score::free_run(&stepper, &record, &moved.collect::<Vec<f64>>(), start)
     };
-    let runs: Vec<Vec<f64>> = fit.draws.iter().map(run).collect();
+    let runs: Vec<Trajectory> = fit.draws.iter().map(run).collect();
     for at in (200..4000).step_by(101) {
-        let spread = rms(runs.iter().map(|run| run[at] - prediction.states[at])) / CLOSER;
-        let ratio = prediction.deviations[at] / spread;
+        let spread = rms(runs
+            .iter()
+            .map(|run| run.as_slice()[at] - prediction.states.as_slice()[at]))
+            / CLOSER;
+        let ratio = prediction.deviations.as_slice()[at] / spread;
         assert!((0.9..1.1).contains(&ratio), "{at}: {ratio}");
     }
 }
@@ -44,10 +47,10 @@ fn fits_from_other_noise_differ_as_the_bands_say() {
     let truth = record.truth.as_ref().unwrap();
     let actual = rms(predictions
         .iter()
-        .flat_map(|p| p.states.iter().zip(truth).map(|(x, t)| x - t)));
+        .flat_map(|p| p.states.as_slice().iter().zip(truth).map(|(x, t)| x - t)));
     let said = rms(predictions
         .iter()
-        .flat_map(|p| p.deviations.iter().copied()));
+        .flat_map(|p| p.deviations.as_slice().iter().copied()));
     assert!(
         (1.0 / 1.5..6.0).contains(&(said / actual)),
         "said {said}, actual {actual}"
@@ -81,15 +84,16 @@ fn a_warm_up_finds_the_hidden_start() {
     let (_, record) = oscillator((1.0, 0.0), 0.01, 1);
     let prediction = fit.predictor().predict(&record, Start::WarmUp(400));
     assert_eq!(prediction.from, 400);
-    assert_eq!(prediction.states.len(), 2 * (record.len() - 400));
+    assert_eq!(prediction.states.len(), record.len() - 400);
     let truth = &record.truth.as_ref().unwrap()[800..];
-    let error = score::nrmse(&prediction.states, truth, 1, 2).unwrap();
+    let error = score::nrmse(prediction.states.as_slice(), truth, 1, 2).unwrap();
     assert!(error < 0.02, "{error}");
     let inside = prediction
         .states
+        .as_slice()
         .iter()
         .zip(truth)
-        .zip(&prediction.deviations);
+        .zip(prediction.deviations.as_slice());
     let inside = inside
         .filter(|((x, t), d)| (*x - *t).abs() < 3.0 * **d)
         .count();

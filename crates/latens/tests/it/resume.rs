@@ -110,7 +110,7 @@ fn a_stopped_batch_fit_ends_where_the_whole_one_ends() {
             // usable: a posterior, bands, a free run
             assert!(fit.draws.len() == 64 && error(&fit).is_finite());
             let deviations = &fit.tracks[0].deviations;
-            assert!(deviations.iter().all(|d| *d > 0.0));
+            assert!(deviations.as_slice().iter().all(|d| *d > 0.0));
 
             let run = saved(&fit, &record);
             assert!(run.facts.stopped);
@@ -254,21 +254,25 @@ fn an_ensemble_is_the_median_of_its_members() {
     let each: Vec<_> = each
         .map(|m| m.free_run(&record, Start::At(&start)))
         .collect();
-    for i in 0..together.states.len() {
-        let mut own: Vec<f64> = each.iter().map(|p| p.states[i]).collect();
+    for i in 0..together.states.as_slice().len() {
+        let mut own: Vec<f64> = each.iter().map(|p| p.states.as_slice()[i]).collect();
         own.sort_by(f64::total_cmp);
-        assert_eq!(together.states[i], own[1]);
-        let mean = each.iter().map(|p| p.deviations[i].powi(2)).sum::<f64>() / 3.0;
-        assert!(together.deviations[i].powi(2) >= 0.999_999 * mean);
+        assert_eq!(together.states.as_slice()[i], own[1]);
+        let mean = each
+            .iter()
+            .map(|p| p.deviations.as_slice()[i].powi(2))
+            .sum::<f64>()
+            / 3.0;
+        assert!(together.deviations.as_slice()[i].powi(2) >= 0.999_999 * mean);
     }
     let free_run = &fit.tracks[0].free_run;
     let mut own: Vec<f64> = fit
         .members
         .iter()
-        .map(|m| m.tracks[0].free_run[700])
+        .map(|m| m.tracks[0].free_run.as_slice()[700])
         .collect();
     own.sort_by(f64::total_cmp);
-    assert_eq!(free_run[700], own[1]);
+    assert_eq!(free_run.as_slice()[700], own[1]);
 }
 
 /// A larger ensemble is made of a smaller one, whose members are there already.

@@ -54,7 +54,7 @@ fn of_two_starts_the_better_is_kept() {
         if attempt.kept {
             assert_eq!(bits(&alone.theta), bits(&both.theta));
             let [alone, both] = [&alone, &both].map(|f| &f.tracks[0].smoothed);
-            assert_eq!(bits(alone), bits(both));
+            assert_eq!(bits(alone.as_slice()), bits(both.as_slice()));
         }
     }
 }

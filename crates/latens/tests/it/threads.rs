@@ -7,7 +7,7 @@ use latens::numerics::linalg::normal;
 use latens::numerics::objective::Noise;
 use latens::numerics::step::Stepper;
 use latens::simulate::{Simulation, simulate};
-use latens::{Model, Record, systems};
+use latens::{Model, Record, Trajectory, systems};
 use latens::{Settings, Silent};
 
 fn case(name: &str, method: &str, steps: usize) -> (Model, Record) {
@@ -43,11 +43,12 @@ fn step(model: &Model, record: &Record, thinning: usize) -> Vec<Vec<u64>> {
     let n = model.states.len();
     // off the truth, or all innovations were zero
     let truth = record.truth.as_ref().unwrap().iter().enumerate();
-    let states: Vec<f64> = truth.map(|(i, x)| x + 1e-3 * (i as f64).sin()).collect();
+    let states = truth.map(|(i, x)| x + 1e-3 * (i as f64).sin());
+    let states = Trajectory::new(states.collect(), n);
     let noise = Noise {
         process: vec![1e-6; n],
         measurement: vec![1e-6; record.d_y],
-        start_mean: states[..n].to_vec(),
+        start_mean: states.row(0).to_vec(),
         start: vec![1e-2; n],
     };
     let theta = initial_theta(model, 1);
@@ -66,9 +67,9 @@ fn step(model: &Model, record: &Record, thinning: usize) -> Vec<Vec<u64>> {
         bits(equations.b.iter().copied()),
         bits(equations.diagonal()),
         bits(increment),
-        bits(smoother.backward(&pass, &means)),
+        bits(smoother.backward(&pass, &means).into_vec()),
         bits([pass.half_square(&means), smoother.log_likelihood(&states)]),
-        bits(smoothed),
+        bits(smoothed.into_vec()),
         bits([
             cost.physics,
             cost.data,

@@ -67,7 +67,10 @@ fn estimates_have_the_closed_form() {
         let of_all = pinned(&record, &theta);
         for i in 2 * k..2 * k + 2 {
             for (estimated, (x, variance)) in [(&filter, of_past[i]), (&smoother, of_all[i])] {
-                let (found, deviation) = (estimated.states[i], estimated.deviations[i]);
+                let (found, deviation) = (
+                    estimated.states.as_slice()[i],
+                    estimated.deviations.as_slice()[i],
+                );
                 assert!((found - x).abs() < 1e-7, "{i}: {found} {x}");
                 assert!(
                     (deviation * deviation - variance).abs() < 1e-7 * variance,
@@ -93,10 +96,16 @@ fn bands_of_the_filter_count_theta() {
     for mode in [Mode::Filter, Mode::Smoother] {
         let (alone, with) = (run(&theta, &[], mode), run(&theta, &draws, mode));
         let moved = [[0.3 + std, -0.4], [0.3, -0.4 + std]].map(|t| run(&t, &[], mode).states);
-        for i in 0..alone.states.len() {
-            let by: f64 = moved.iter().map(|m| (m[i] - alone.states[i]).powi(2)).sum();
-            let expected = (alone.deviations[i].powi(2) + by).sqrt();
-            assert!((with.deviations[i] - expected).abs() < 1e-9, "{mode:?} {i}");
+        for i in 0..alone.states.as_slice().len() {
+            let by: f64 = moved
+                .iter()
+                .map(|m| (m.as_slice()[i] - alone.states.as_slice()[i]).powi(2))
+                .sum();
+            let expected = (alone.deviations.as_slice()[i].powi(2) + by).sqrt();
+            assert!(
+                (with.deviations.as_slice()[i] - expected).abs() < 1e-9,
+                "{mode:?} {i}"
+            );
         }
     }
 }

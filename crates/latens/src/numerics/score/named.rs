@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::Model;
+use crate::numerics::Trajectory;
 use crate::record::Record;
 
 /// An error for each column; `None` for a run that diverged.
@@ -13,24 +14,34 @@ pub type Scores = BTreeMap<String, Option<f64>>;
 pub type Measure = fn(&[f64], &[f64], usize, usize) -> Option<f64>;
 
 /// An error per channel of a run of outputs.
-pub fn channel_scores(model: &Model, record: &Record, outputs: &[f64], measure: Measure) -> Scores {
+pub fn channel_scores(
+    model: &Model,
+    record: &Record,
+    outputs: &Trajectory,
+    measure: Measure,
+) -> Scores {
     let channels = model.measurements.iter().enumerate();
     channels
         .filter_map(|(j, channel)| {
-            let error = measure(outputs, &record.outputs, j, record.d_y)?;
+            let error = measure(outputs.as_slice(), &record.outputs, j, record.d_y)?;
             Some((channel.name.clone(), finite(error)))
         })
         .collect()
 }
 
 /// An error per state whose truth is known.
-pub fn state_scores(model: &Model, record: &Record, states: &[f64], measure: Measure) -> Scores {
+pub fn state_scores(
+    model: &Model,
+    record: &Record,
+    states: &Trajectory,
+    measure: Measure,
+) -> Scores {
     let Some(truth) = &record.truth else {
         return Scores::new();
     };
     let each = model.states.iter().enumerate();
     each.filter_map(|(i, state)| {
-        let error = measure(states, truth, i, record.d_x)?;
+        let error = measure(states.as_slice(), truth, i, record.d_x)?;
         Some((format!("truth_{}", state.name), finite(error)))
     })
     .collect()

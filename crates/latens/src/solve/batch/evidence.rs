@@ -206,6 +206,7 @@ impl Posterior {
 mod tests {
     use super::*;
     use crate::filter::Smoother;
+    use crate::numerics::Trajectory;
     use crate::numerics::linalg::normal;
     use crate::numerics::objective::{Noise, half_square};
     use crate::numerics::step::Stepper;
@@ -249,7 +250,7 @@ mod tests {
             theta: &zero,
             noise: &noise,
         };
-        let states = vec![0.0; samples];
+        let states = Trajectory::filled(0.0, samples, 1);
         let (equations, pass) = smoother.eliminate(&states, 1, 0);
         let passes = [pass];
         let at = |variance: f64| {

@@ -25,6 +25,7 @@ use super::regress::regress;
 use crate::filter::pass::Forward;
 use crate::filter::{Smoothed, Smoother};
 use crate::look::prior::{SMOOTHING_STEPS, starting_at};
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::{self, NormalEquations};
 use crate::numerics::objective::{Cost, Noise, half_square};
 use crate::numerics::score;
@@ -48,7 +49,7 @@ const GROUP: usize = 8;
 #[derive(Clone)]
 pub(super) struct Iterate {
     pub theta: Vec<f64>,
-    pub states: Vec<Vec<f64>>,
+    pub states: Vec<Trajectory>,
     pub cost: Cost,
 }
 
@@ -151,7 +152,7 @@ impl<'a> Newton<'a> {
     /// filter says with the networks as they are, whichever has the lower objective. With noise
     /// the networks are random at first, and an objective under them says nothing of the states:
     /// then the known physics has it, unless it is lost.
-    pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Vec<f64>> {
+    pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Trajectory> {
         let one = |i: usize| {
             let smoother = self.smoother(theta, i);
             let known = smoother.minimise(smoothed[i].states.clone(), SMOOTHING_STEPS);
@@ -170,7 +171,7 @@ impl<'a> Newton<'a> {
     }
 
     /// Each record's states brought to their minimum for θ.
-    pub fn smoothed(&self, theta: &[f64], states: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    pub fn smoothed(&self, theta: &[f64], states: Vec<Trajectory>) -> Vec<Trajectory> {
         let one = |(i, states)| self.smoother(theta, i).minimise(states, SMOOTHING_STEPS).0;
         states.into_par_iter().enumerate().map(one).collect()
     }
@@ -238,7 +239,7 @@ impl<'a> Newton<'a> {
 
     /// The first state of a trajectory from which the equations leave the finite numbers.
     fn lost(&self, iterate: &Iterate, stage: usize) -> Error {
-        let (stepper, n) = (self.problem.stepper, self.problem.scales.scale.len());
+        let stepper = self.problem.stepper;
         let mut divergence = Divergence {
             during: "batch".into(),
             pass: Some(stage + 1),
@@ -254,12 +255,12 @@ impl<'a> Newton<'a> {
         };
         for (record, states) in self.problem.records.iter().zip(&iterate.states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);
-            if let Some(at) = next.iter().position(|x| !x.is_finite()) {
+            if let Some((step, state)) = next.lost() {
                 divergence.during = format!("batch on {}", record.name);
-                divergence.step = at / n;
-                divergence.time = record.time[at / n];
-                divergence.quantity = self.problem.model.states[at % n].name.clone();
-                divergence.value = next[at];
+                divergence.step = step;
+                divergence.time = record.time[step];
+                divergence.quantity = self.problem.model.states[state].name.clone();
+                divergence.value = next.row(step)[state];
                 break;
             }
         }
@@ -321,7 +322,7 @@ impl<'a> Newton<'a> {
                 .zip(&increment)
                 .map(|(t, d)| t + d)
                 .collect();
-            let moved: Vec<(f64, (Vec<f64>, Cost))> = (0..passes.len())
+            let moved: Vec<(f64, (Trajectory, Cost))> = (0..passes.len())
                 .into_par_iter()
                 .map(|i| self.moved(iterate, &passes[i], &increment, &theta, i))
                 .collect();
@@ -352,17 +353,17 @@ impl<'a> Newton<'a> {
         increment: &[f64],
         theta: &[f64],
         i: usize,
-    ) -> (f64, (Vec<f64>, Cost)) {
+    ) -> (f64, (Trajectory, Cost)) {
         let smoother = self.smoother(&iterate.theta, i);
         let states = &iterate.states[i];
         let means = smoother.shift(states, increment, pass);
         let by = smoother.backward(pass, &means);
         let next = self.smoother(theta, i);
-        let with_cost = |states: Vec<f64>| {
+        let with_cost = |states: Trajectory| {
             let cost = next.cost(&states);
             (states, cost)
         };
-        let mut from = with_cost(states.iter().zip(&by).map(|(x, d)| x + d).collect());
+        let mut from = with_cost(states.moved(1.0, &by));
         // where the equations bend sharply, the states had better stay for now
         let fell = from.1.total() < pass.half_square(&pass.means);
         if !fell {
@@ -384,16 +385,15 @@ impl<'a> Newton<'a> {
         &self,
         theta: &[f64],
         i: usize,
-        (states, cost): &(Vec<f64>, Cost),
-    ) -> Option<(Vec<f64>, Cost)> {
-        let n = self.problem.scales.scale.len();
+        (states, cost): &(Trajectory, Cost),
+    ) -> Option<(Trajectory, Cost)> {
         let (stepper, record) = (self.problem.stepper, &self.problem.records[i]);
-        let run = score::free_run(stepper, record, theta, &states[..n]);
+        let run = score::free_run(stepper, record, theta, states.row(0));
         let own = self.smoother(theta, i).cost(&run);
         (own.total() < cost.total()).then_some((run, own))
     }
 
-    pub fn cost(&self, theta: &[f64], states: &[Vec<f64>]) -> Cost {
+    pub fn cost(&self, theta: &[f64], states: &[Trajectory]) -> Cost {
         let each: Vec<Cost> = (0..states.len())
             .into_par_iter()
             .map(|i| self.smoother(theta, i).cost(&states[i]))
@@ -420,7 +420,7 @@ impl<'a> Newton<'a> {
         let whitened: Vec<Vec<f64>> = each
             .map(|(i, (record, states))| {
                 let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
-                let own = record.outputs.iter().zip(&seen).enumerate();
+                let own = record.outputs.iter().zip(seen.as_slice()).enumerate();
                 own.map(|(at, (y, h))| (y - h) / self.noise[i].measurement[at % channels].sqrt())
                     .collect()
             })
@@ -458,7 +458,7 @@ impl<'a> Newton<'a> {
             let smoother = self.smoother(&iterate.theta, i);
             let spread = smoother.seen_variances(&smoother.forward(states));
             let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
-            let misfits = record.outputs.iter().zip(&seen).map(|(y, h)| y - h);
+            let misfits = record.outputs.iter().zip(seen.as_slice()).map(|(y, h)| y - h);
             for (at, misfit) in misfits.enumerate().filter(|(_, m)| !m.is_nan()) {
                 sum[at % channels] += misfit * misfit + spread[at];
                 count[at % channels] += 1.0;

@@ -138,7 +138,7 @@ fn examples(
     signals: &NetworkOutputs,
     parameters: usize,
 ) -> Vec<Example> {
-    let (system, width) = (&signals.model.system, signals.model.states.len());
+    let system = &signals.model.system;
     let zero = vec![0.0; parameters];
     let mut ws = system.workspace();
     let samples: usize = records.iter().map(Record::len).sum();
@@ -147,8 +147,8 @@ fn examples(
     let mut examples = Vec::new();
     for (record, smoothed) in records.iter().zip(&signals.smoothed) {
         for k in (0..record.len()).step_by(every) {
-            let state = &smoothed.states[k * width..(k + 1) * width];
-            let deviations = &smoothed.deviations[k * width..(k + 1) * width];
+            let state = smoothed.states.row(k);
+            let deviations = smoothed.deviations.row(k);
             let mut call = 0;
             system.visit_arguments(
                 &mut ws,
@@ -181,6 +181,7 @@ mod tests {
     use super::*;
     use crate::filter::Smoothed;
     use crate::look::prior::initial_theta;
+    use crate::numerics::Trajectory;
     use crate::numerics::objective::Cost;
 
     /// x' = net(x) and what the network must have put out at each x, and how well that is known.
@@ -201,8 +202,8 @@ mod tests {
             d_x: 1,
         };
         let smoothed = Smoothed {
-            states: points.iter().flat_map(|p| [p.0, p.1]).collect(),
-            deviations: points.iter().flat_map(|p| [0.0, p.2]).collect(),
+            states: Trajectory::new(points.iter().flat_map(|p| [p.0, p.1]).collect(), 2),
+            deviations: Trajectory::new(points.iter().flat_map(|p| [0.0, p.2]).collect(), 2),
             cost: Cost::default(),
         };
         let (signals, outputs) = model.signals().unwrap();

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::filter::Smoothed;
 use crate::look::prior::{initial_theta, starting_at};
 use crate::model::settings::{Level, Settings};
+use crate::numerics::Trajectory;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise, trajectory_cost};
 use crate::record::Record;
@@ -286,8 +287,8 @@ fn start_cost(problem: &Problem, theta: &[f64], smoothed: &[Smoothed]) -> Cost {
     let mut cost = Cost::default();
     for (record, s) in problem.records.iter().zip(smoothed) {
         let noise = starting_at(stepper, record, problem.noise);
-        let start = &s.states[..n];
-        cost += trajectory_cost(stepper, record, theta, start, &noise);
+        let start = Trajectory::new(s.states.row(0).to_vec(), n);
+        cost += trajectory_cost(stepper, record, theta, &start, &noise);
     }
     cost
 }
@@ -299,7 +300,6 @@ fn cut<'r>(
     noise: &Noise,
     settings: &Settings,
 ) -> Vec<Segment<'r>> {
-    let n = noise.process.len();
     let mut segments = Vec::new();
     for (record, s) in records.iter().zip(smoothed) {
         // samples at the joints belong to both neighbours: the step between them is in one
@@ -309,14 +309,12 @@ fn cut<'r>(
             let (from, to) = (b * steps / count, (b + 1) * steps / count);
             let start_variance = match settings.start_noise {
                 Level::Variance(_) => noise.start.clone(),
-                Level::Relative(_) => (from * n..(from + 1) * n)
-                    .map(|i| s.deviations[i].powi(2))
-                    .collect(),
+                Level::Relative(_) => s.deviations.row(from).iter().map(|d| d.powi(2)).collect(),
             };
             segments.push(Segment {
                 record,
                 samples: from..to + 1,
-                start: s.states[from * n..(from + 1) * n].to_vec(),
+                start: s.states.row(from).to_vec(),
                 start_variance,
             });
         }
