@@ -1,9 +1,12 @@
 //! What Latens is compared with, and the experiments behind its evidence.
 //!
 //! [`rivals`] are the methods of others: three of them learn the model's own θ and register as solvers
-//! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison. The
-//! core knows nothing of this crate.
+//! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison,
+//! [`gallery`] fits problems of many fields, right, with a network and slightly wrong. The core knows
+//! nothing of this crate.
 
+mod files;
+pub mod gallery;
 pub mod generate;
 pub mod host;
 pub mod reproduce;

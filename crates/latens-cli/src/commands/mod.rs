@@ -6,6 +6,7 @@ pub mod demo;
 pub mod estimate;
 pub mod fit;
 pub mod init;
+pub mod lab;
 mod learned;
 pub mod plot;
 pub mod predict;

@@ -14,7 +14,8 @@ use latens::solve::{self, Observer, PassReport, Progress};
 use latens::{Error, Job, Model, Role, Settings, Source, Watch};
 
 use super::cell::{Learner, Method, Variant};
-use super::{figures, grid, write_file};
+use super::figures;
+use crate::files::{alone, write_file};
 use crate::host;
 use crate::rivals::{self, Rival};
 
@@ -155,7 +156,7 @@ pub fn write(methods: &[Method], folder: &Path, quiet: bool) -> Result<(), Error
                 return Ok(());
             }
             let model = model(oscillators, units)?;
-            let seconds = grid::alone(|| per_step(*method, &model, n));
+            let seconds = alone(|| per_step(*method, &model, n));
             // a method that diverges here has no pass to time
             let cost = seconds.map_or(String::new(), |s| format!("{:.3}", 1e6 * s));
             out += &format!(

@@ -15,7 +15,8 @@ use latens_report::figures::motion;
 use latens_report::plot::{self, Axis, Mark, Plot, Shape, labelled};
 
 use super::cell::{self, Cell, GRID, Learner, Method, Status, System, ThinnedRun};
-use super::{figures, write_file};
+use super::figures;
+use crate::files::write_file;
 use latens::Error;
 
 /// All figures of a system.

@@ -14,13 +14,13 @@ use latens::simulate::{Simulation, simulate};
 use serde_json::{Value, json};
 
 use super::cell::{self, Cell, System};
-use super::{write_file, write_json};
+use crate::files::{file_error, write_file, write_json};
 use latens::Error;
 
 /// The folder, made where it is missing.
 pub fn folder(folder: &Path) -> Result<PathBuf, Error> {
     let figures = folder.join("figures");
-    std::fs::create_dir_all(&figures).map_err(|e| super::file_error("write", &figures, e))?;
+    std::fs::create_dir_all(&figures).map_err(|e| file_error("write", &figures, e))?;
     Ok(figures)
 }
 

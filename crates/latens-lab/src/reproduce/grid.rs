@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::cell::{self, Cell, Method, Status, System};
-use super::{CELLS, write_json};
+use super::CELLS;
+use crate::files::{alone, write_json};
 use crate::host;
 use latens::Error;
 use latens::text;
@@ -93,14 +94,6 @@ pub fn run(
     match failure.into_inner().expect("nobody panics with it") {
         Some(error) => Err(error),
         None => Ok(()),
-    }
-}
-
-/// Runs with all that would go parallel on this thread alone.
-pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
-        Ok(pool) => pool.install(work),
-        Err(_) => work(),
     }
 }
 

@@ -18,17 +18,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use latens::record::Layout;
-use latens::record::{Mapping, Record, Table, write_atomic};
+use latens::record::{Mapping, Record, Table};
 use latens::simulate::{Simulation, simulate};
 use latens::{Model, systems};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::files::{file_error, unknown, write_file, write_json};
 use crate::host;
 use cell::{Cell, Method, System};
 use drawings::Drawn;
 use latens::Error;
-use latens::model::suggest::suggest;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -134,14 +134,6 @@ fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
             })
     };
     names.iter().map(one).collect()
-}
-
-fn unknown(what: &str, name: &str, known: &[String]) -> Error {
-    let hint = match suggest(name, known.iter().map(String::as_str)) {
-        Some(close) => format!("did you mean {close}?"),
-        None => format!("there are: {}", known.join(", ")),
-    };
-    Error::Setting(format!("there is no {what} `{name}`; {hint}"))
 }
 
 /// The systems asked for, each with its record.
@@ -304,25 +296,4 @@ fn cells(folder: &Path) -> Result<Vec<Cell>, Error> {
     };
     cells.sort_by_key(order);
     Ok(cells)
-}
-
-/// Writes a file whole, or not at all.
-fn write_file(path: &Path, content: &str) -> Result<(), Error> {
-    use std::io::Write;
-    let written = write_atomic(path, |out| out.write_all(content.as_bytes()));
-    written.map_err(|e| file_error("write", path, e))
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(value);
-    let text = text.map_err(|e| file_error("write", path, e.into()))?;
-    write_file(path, &format!("{text}\n"))
-}
-
-fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io {
-        action,
-        path: path.into(),
-        source,
-    }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::cell::{Cell, Method, Score, Status};
 use super::statistics::{quantile, wilcoxon};
-use super::{paper, write_file, write_json};
+use super::paper;
+use crate::files::{write_file, write_json};
 use latens::Error;
 
 /// Errors of the measured channels to which the time is told.
