@@ -197,8 +197,8 @@ impl From<&Prediction> for Run {
     fn from(made: &Prediction) -> Self {
         Self {
             from: made.from,
-            states: made.states.clone(),
-            outputs: made.outputs.clone(),
+            states: made.states.as_slice().to_vec(),
+            outputs: made.outputs.as_slice().to_vec(),
         }
     }
 }
@@ -274,8 +274,8 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
     let (c, n, from) = (clean.d_y, model.states.len(), made.from);
     let mut counted = [Coverage::default(); 2];
     for k in 0..c {
-        let run = column(&made.outputs, k, c, 0);
-        let deviations = column(&made.output_deviations, k, c, 0);
+        let run = column(made.outputs.as_slice(), k, c, 0);
+        let deviations = column(made.output_deviations.as_slice(), k, c, 0);
         let truth = column(&clean.outputs, k, c, from);
         counted[0] = counted[0].and(inside(run, deviations, truth));
     }
@@ -283,8 +283,8 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
     let truth = clean.truth.as_deref().unwrap_or(&[]);
     for (i, j) in shared(model, &records.right) {
         if hidden.contains(&i) {
-            let run = column(&made.states, i, n, 0);
-            let deviations = column(&made.deviations, i, n, 0);
+            let run = column(made.states.as_slice(), i, n, 0);
+            let deviations = column(made.deviations.as_slice(), i, n, 0);
             let truth = column(truth, j, clean.d_x, from);
             counted[1] = counted[1].and(inside(run, deviations, truth));
         }
