@@ -83,7 +83,12 @@ impl Records {
     fn source(&self, record: &Record, model: &Model) -> Result<Source, Error> {
         let table = record.to_table(&Layout::of(&self.right))?;
         let layout = Layout::of(model);
-        Ok(Source::of_table(&table, &layout, &Mapping::default(), None)?)
+        Ok(Source::of_table(
+            &table,
+            &layout,
+            &Mapping::default(),
+            None,
+        )?)
     }
 }
 
@@ -212,7 +217,12 @@ fn shared(model: &Model, right: &Model) -> Vec<(usize, usize)> {
 }
 
 /// One column, from a row on.
-fn column(matrix: &[f64], k: usize, width: usize, from: usize) -> impl Iterator<Item = f64> + Clone {
+fn column(
+    matrix: &[f64],
+    k: usize,
+    width: usize,
+    from: usize,
+) -> impl Iterator<Item = f64> + Clone {
     matrix.iter().skip(from * width + k).step_by(width).copied()
 }
 
@@ -344,7 +354,11 @@ pub fn own(place: &Place, model: &Model, records: &Records) -> Result<Own, Error
             .iter()
             .map(|w| w.at(Door::CommandLine))
             .collect(),
-        verdict: verdict.alarms.into_iter().chain(verdict.sentences).collect(),
+        verdict: verdict
+            .alarms
+            .into_iter()
+            .chain(verdict.sentences)
+            .collect(),
         train: mean(&train),
         passes: fit.facts.passes.len(),
     })

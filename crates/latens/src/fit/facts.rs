@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
-use super::{Fit, Prediction, Predictor, Track, Warning};
+use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::look::{DETERMINED, Region, SignalScales};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
@@ -132,6 +132,9 @@ pub struct Facts {
     /// Where a snapshot of a stream stands; absent in any other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamFacts>,
+    /// What blocks that were held back have shown, where misfits say that the model is not right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// How much there is of the file's networks.
     #[serde(default = "whole")]
     pub structure: Structure,
@@ -335,6 +338,7 @@ impl Facts {
             checkpoint: Some(learned.checkpoint.clone()),
             ensemble: vec![],
             stream: None,
+            proof: None,
             structure: Structure::Whole,
             rungs: vec![],
         }

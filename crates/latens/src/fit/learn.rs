@@ -7,7 +7,7 @@
 
 use super::ensemble::{self, Band};
 use super::facts::{self, Facts, MemberFacts, RecordFacts, Role};
-use super::{Fit, Track};
+use super::{Fit, Track, proof};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -223,6 +223,7 @@ fn go(
         prior: &prior,
         noise: &noise,
         constants: &[],
+        thorough: true,
     };
     let Climbed { kept, rungs } = ladder::run(solver, &problem, resumed, observer)?;
     let (mut fits, mut attempts, mut stopped) = (vec![], vec![], false);
@@ -230,7 +231,13 @@ fn go(
         let weight = rungs.iter().find(|r| r.structure == structure);
         let weight = weight.map_or(1.0, |r| r.weight) / kept.learned.len() as f64;
         for (seed, learned) in kept.learned {
-            let mut fit = problem.simplified(structure, |p| fitted(p, data, seed, learned));
+            let mut fit = problem.simplified(structure, |p| {
+                let mut fit = fitted(p, data, seed, learned);
+                if fit.facts.variance_inflation > 1.0 && !kept.stopped {
+                    fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
+                }
+                Ok::<_, Error>(fit)
+            })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);
             fit.facts.attempts = own.cloned().collect();
             fit.facts.structure = structure;
@@ -302,9 +309,14 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
             }
         })
         .collect();
+    let mut scales = problem.scales.clone();
+    look::scales::refine(model, &mut scales, learned.smoothed.iter().map(|s| &s.states));
     let mut fit = Fit {
         name: String::new(),
-        facts: Facts::learned(problem, &learned, seed, regions),
+        facts: Facts {
+            scales,
+            ..Facts::learned(problem, &learned, seed, regions)
+        },
         model: model.clone(),
         theta: learned.theta,
         covariance: learned.covariance,

@@ -11,6 +11,7 @@ pub mod facts;
 pub mod learn;
 pub mod online;
 pub mod predict;
+pub mod proof;
 pub mod stream;
 mod table;
 pub mod using;
@@ -18,6 +19,7 @@ pub mod warning;
 
 pub use adapt::Adapted;
 pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
+pub use proof::Proof;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
@@ -86,6 +88,9 @@ impl Fit {
             scale: &self.facts.scales.scale,
             regions: &self.facts.regions,
             dt: self.facts.sample_time,
+            range: &self.facts.scales.range,
+            exact_start: self.facts.proof.is_some_and(|p| p.exact_start),
+            widening: self.facts.proof.map_or(1.0, |p| p.widening),
         }
     }
 

@@ -2,7 +2,8 @@
 //! and whether to believe them.
 
 use crate::filter::bands::{Bands, Mode};
-use crate::filter::smoother::Smoother;
+use crate::filter::smoother::{Smoothed, Smoother};
+use crate::filter::exact_trajectory;
 use crate::look::region::{self, Region};
 use crate::model::Model;
 use crate::numerics::Trajectory;
@@ -23,6 +24,24 @@ const WARM_UP_PART: usize = 10;
 const LOOSEST: i32 = 10;
 const CLEAR: f64 = 3.0;
 
+/// Factor on the process noise under which a simulation's start is uncertain.
+const EXACT_START: f64 = 1e-6;
+
+/// The samples of a record that were looked at before it is predicted, and the one after them.
+struct LookedAt {
+    states: Trajectory,
+    /// That of their bands.
+    noise: Noise,
+    /// Whether it is another than the free run's.
+    loosened: bool,
+}
+
+/// A record without its measurements from a sample on.
+fn unmeasured(mut record: Record, from: usize) -> Record {
+    record.outputs[from * record.d_y..].fill(f64::NAN);
+    record
+}
+
 /// What predictions are made with: a fit, or a run read back.
 #[derive(Clone, Copy)]
 pub struct Predictor<'a> {
@@ -37,6 +56,12 @@ pub struct Predictor<'a> {
     pub scale: &'a [f64],
     pub regions: &'a [Region],
     pub dt: f64,
+    /// Of each channel over the records learned from.
+    pub range: &'a [f64],
+    /// Whether a prediction starts on the simulation that fits the first samples.
+    pub exact_start: bool,
+    /// Factor on the standard deviations of predictions, see [`crate::fit::Proof`].
+    pub widening: f64,
 }
 
 /// Where a prediction starts.
@@ -141,56 +166,119 @@ impl Predictor<'_> {
     pub fn predict(&self, record: &Record, start: Start) -> Prediction {
         let system = &self.model.system;
         let stepper = Stepper::over(self.model, system, self.dt, [record]);
-        let (from, state, variance) = match start {
-            Start::At(state) => {
-                let exact = self.scale.iter().map(|s| (1e-9 * s).powi(2));
-                (0, state.to_vec(), exact.collect())
-            }
+        let looked_at = match start {
+            Start::At(state) => LookedAt {
+                states: Trajectory::new(state.to_vec(), self.scale.len()),
+                noise: Noise {
+                    start_mean: state.to_vec(),
+                    start: self.scale.iter().map(|s| (1e-9 * s).powi(2)).collect(),
+                    ..self.noise.times(self.variance_inflation)
+                },
+                loosened: false,
+            },
             Start::WarmUp(samples) => self.warm_up(&stepper, record, samples.min(record.len() - 1)),
         };
-        let mut rest = record.slice(from..record.len());
-        rest.outputs.fill(f64::NAN);
-        let states = score::free_run(&stepper, &rest, self.theta, &state);
-        let noise = Noise {
-            start_mean: state,
-            start: variance,
-            ..self.noise.times(self.variance_inflation)
+        let from = looked_at.states.len() - 1;
+        let rest = record.slice(from..record.len());
+        let states = score::free_run(&stepper, &rest, self.theta, looked_at.states.row(from));
+        let (deviations, output_deviations) = if states.is_finite() {
+            self.widened(self.bands(&stepper, record, &looked_at, &states))
+        } else {
+            let endless = Bands::endless(rest.len(), system.states(), system.measurements());
+            (endless.states, endless.outputs)
         };
-        let bands = if states.is_finite() {
-                let smoother = self.smoother(&stepper, &rest, &noise);
-                smoother.bands(&states, self.draws, Mode::Filter)
-} else {
-Bands::endless(rest.len(), system.states(), system.measurements())
-};
         Prediction {
             from,
             outputs: score::outputs(&stepper, &rest, self.theta, &states),
             outside: region::outside(system, &rest, &states, self.regions),
             states,
-            deviations: bands.states,
-            output_deviations: bands.outputs,
+            deviations,
+            output_deviations,
         }
     }
 
-    /// The sample, state and variances after some samples of a record. Their correlations, with
-    /// each other and with θ, are left out.
-    fn warm_up(
+    /// The bands of a free run from the last of the samples that were looked at.
+    ///
+    /// One pass over both counts how the uncertain start hangs on θ and its states on each other;
+    /// where the start needed looser equations than the free run has, its variances alone.
+    fn bands(
         &self,
         stepper: &Stepper,
         record: &Record,
-        samples: usize,
-    ) -> (usize, Vec<f64>, Vec<f64>) {
-        let mut first = record.slice(0..samples + 1);
-        first.outputs[samples * first.d_y..].fill(f64::NAN);
+        looked_at: &LookedAt,
+        states: &Trajectory,
+    ) -> Bands {
+        let from = looked_at.states.len() - 1;
+        if looked_at.loosened {
+            let first = unmeasured(record.slice(0..from + 1), from);
+            let smoother = self.smoother(stepper, &first, &looked_at.noise);
+            let start = smoother.bands(&looked_at.states, self.draws, Mode::Filter);
+            let noise = Noise {
+                start_mean: states.row(0).to_vec(),
+                start: start.states.row(from).iter().map(|d| d * d).collect(),
+                ..self.noise.times(self.variance_inflation)
+            };
+            let rest = unmeasured(record.slice(from..record.len()), 0);
+            let smoother = self.smoother(stepper, &rest, &noise);
+            return smoother.bands(states, self.draws, Mode::Filter);
+        }
+        let all = unmeasured(record.clone(), from);
+        let mut whole = looked_at.states.slice(0..from);
+        states.rows().for_each(|row| whole.push(row));
+        let smoother = self.smoother(stepper, &all, &looked_at.noise);
+        let bands = smoother.bands(&whole, self.draws, Mode::Filter);
+        Bands {
+            states: bands.states.starting_at(from),
+            outputs: bands.outputs.starting_at(from),
+        }
+    }
+
+    /// Bands as wide as held-back blocks ask for, and no wider than sense allows: a sensor of 10 V
+    /// is not at 5,000 V.
+    fn widened(&self, bands: Bands) -> (Trajectory, Trajectory) {
+        const MOST_RANGES: f64 = 2.0;
+        let wide = |mut deviations: Trajectory, range: &dyn Fn(usize) -> f64| {
+            let width = deviations.width();
+            for (at, deviation) in deviations.as_mut_slice().iter_mut().enumerate() {
+                *deviation = (self.widening * *deviation).min(MOST_RANGES * range(at % width));
+            }
+            deviations
+        };
+        // a scale is half a range
+        let states = wide(bands.states, &|i| 2.0 * self.scale[i]);
+        (states, wide(bands.outputs, &|c| self.range[c]))
+    }
+
+    /// The states at the first samples of a record, and the sample after them.
+    fn warm_up(&self, stepper: &Stepper, record: &Record, samples: usize) -> LookedAt {
+        let first = unmeasured(record.slice(0..samples + 1), samples);
+        if self.exact_start {
+            let noise = self.open_start(&first, self.noise);
+            let smoother = self.smoother(stepper, &first, &noise);
+            let (states, cost) = smoother.minimise(smoother.filtered(), STEPS);
+            let from = Smoothed {
+                deviations: states.clone(),
+                states,
+                cost,
+            };
+            let states = exact_trajectory(stepper, &first, self.theta, &noise, &from);
+            let mut noise = self.open_start(&first, &NoiseFactor(1.0).inflated(self, samples));
+            noise.process.iter_mut().for_each(|q| *q *= EXACT_START);
+            return LookedAt {
+                states,
+                noise,
+                loosened: true,
+            };
+        }
         let loosened = self.loosened(&first);
         let noise = self.open_start(&first, &loosened.noise(self.noise));
         let smoother = self.smoother(stepper, &first, &noise);
         let (states, _) = smoother.minimise(smoother.filtered(), STEPS);
-        let noise = self.open_start(&first, &loosened.inflated(self, samples));
-        let smoother = self.smoother(stepper, &first, &noise);
-        let bands = smoother.bands(&states, self.draws, Mode::Filter);
-        let variances = bands.states.row(samples).iter().map(|d| d * d).collect();
-        (samples, states.row(samples).to_vec(), variances)
+        LookedAt {
+            states,
+            noise: self.open_start(&first, &loosened.inflated(self, samples)),
+            loosened: loosened.0 > 1.0 || self.variance_inflation > 1.0,
+        }
     }
 
     /// How much looser than the fit left it the process noise must be for a record, by the likelihood

@@ -188,12 +188,12 @@ fn walks(
     let each = levels.into_iter().flat_map(|level| {
         let brief = walked(level, &first_scales, &briefly);
         let mut scales = first_scales.clone();
-        scales::refine(model, &mut scales, &brief.3);
+        scales::refine(model, &mut scales, brief.3.iter().map(|s| &s.states));
         [walked(level, &scales, &to_the_end), brief]
     });
     let best = each.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let (_, mut scales, noise, smoothed) = best.expect("one level at least");
-    scales::refine(model, &mut scales, &smoothed);
+    scales::refine(model, &mut scales, smoothed.iter().map(|s| &s.states));
     (scales, noise, smoothed)
 }
 

@@ -8,8 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::filter::Smoothed;
 use crate::model::{Model, Point};
+use crate::numerics::Trajectory;
 use crate::numerics::step::WHOLE;
 use crate::record::Record;
 
@@ -310,12 +310,15 @@ fn difference(times: &[f64; 5]) -> [f64; 5] {
 }
 
 /// Takes centre and scale of the hidden states from smoothed trajectories.
-pub fn refine(model: &Model, scales: &mut SignalScales, smoothed: &[Smoothed]) {
+pub fn refine<'t>(
+    model: &Model,
+    scales: &mut SignalScales,
+    trajectories: impl IntoIterator<Item = &'t Trajectory> + Clone,
+) {
     let n = model.states.len();
     for i in 0..n {
-        let values = smoothed
-            .iter()
-            .flat_map(|s| s.states.column(i));
+        let trajectories = trajectories.clone().into_iter();
+        let values = trajectories.flat_map(|states| states.column(i));
         let shown = model.system.direct().contains(&Some(i));
         if let (Some((center, scale)), false) = (center_and_scale(values), shown) {
             scales.center[i] = model.states[i].center.unwrap_or(center);

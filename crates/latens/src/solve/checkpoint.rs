@@ -92,6 +92,8 @@ pub struct Resumed<'a> {
 pub enum Start<'a> {
     /// At θ.
     At(Vec<f64>),
+    /// At θ, which is all but right: there is nothing to find, only to refine.
+    Near(Vec<f64>),
     /// Where an earlier fit was.
     From(&'a Resumed<'a>),
 }

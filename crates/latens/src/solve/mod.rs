@@ -150,6 +150,15 @@ pub trait Observer: Send {
     }
 }
 
+/// An observer that is asked whether to go on, and hears of no passes: those of a trial.
+pub struct Quiet<'o>(pub &'o mut dyn Observer);
+
+impl Observer for Quiet<'_> {
+    fn progress(&mut self, progress: &Progress) -> bool {
+        self.0.progress(progress)
+    }
+}
+
 /// An observer that only lets things happen.
 pub struct Silent;
 
@@ -176,6 +185,8 @@ pub struct Problem<'a> {
     pub noise: &'a Noise,
     /// The unknown constants' entries of θ to begin with; where there are none, their guesses.
     pub constants: &'a [f64],
+    /// Whether time may be spent on trials with parts of the records.
+    pub thorough: bool,
 }
 
 /// Pieces of the records of a problem.
@@ -195,6 +206,16 @@ impl Pieces {
             ..*problem
         }
     }
+}
+
+/// The first and the second half of every record.
+pub fn halves(problem: &Problem) -> [Pieces; 2] {
+    [0, 1].map(|half| {
+        problem.cut(|record| {
+            let (middle, end) = (record.len() / 2, record.len());
+            vec![if half == 0 { 0..middle } else { middle..end }]
+        })
+    })
 }
 
 /// What a solver has learned.

@@ -113,6 +113,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         mut stopped,
     } = match start {
         Start::At(theta) => ways::best(problem, theta, observer)?,
+        Start::Near(theta) => tighten(problem, Begin::tight(problem, theta, vec![]), observer)?,
         Start::From(resumed) => tighten(problem, Begin::resumed(problem, resumed), observer)?,
     };
     let stages = reports.len();

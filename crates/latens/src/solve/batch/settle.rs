@@ -3,6 +3,7 @@
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::stages::{ON_THE_WAY, sharing, stage_noise, widen};
 use crate::Error;
+use crate::look::scales::refine;
 use crate::numerics::objective::Noise;
 use crate::solve::checkpoint::Stage;
 use crate::solve::{Observer, Problem};
@@ -36,6 +37,19 @@ pub(super) struct Settled {
     pub variance_inflation: f64,
 }
 
+/// The prior of a record's start as wide as the states have proved to range: what was guessed of a
+/// hidden state before anything was learned may be far off.
+fn open_start(problem: &Problem, iterate: &Iterate, noise: &mut Noise) {
+    let mut scales = problem.scales.clone();
+    refine(problem.model, &mut scales, &iterate.states);
+    for (i, state) in problem.model.states.iter().enumerate() {
+        noise.start_mean[i] = scales.center[i];
+        if !problem.settings.start_variance.contains_key(&state.name) {
+            noise.start[i] = noise.start[i].max(scales.scale[i].powi(2));
+        }
+    }
+}
+
 /// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
 /// and misfits that are correlated, as those of a model that cannot be better, counted for the news
 /// that they are; but noise that somebody states is taken as stated.
@@ -48,6 +62,9 @@ pub(super) fn settle(
 ) -> Result<(Settled, End), Error> {
     let settings = problem.settings;
     let mut noise = stage_noise(problem, settings, at.tightness);
+    if problem.noisy() {
+        open_start(problem, iterate, &mut noise);
+    }
     let mut prior = at.prior.clone();
     if settings.estimate_prior && !problem.noisy() {
         widen(problem, &mut prior, LAST_PRIOR_FACTOR);

@@ -170,7 +170,7 @@ fn run(
     let mut smoothed = problem.prior.states.clone();
     let (variance, precision) = (settings.parameter_variance, precision(settings));
     let (prior, mut theta, mut covariance, mut reports) = match start {
-        Start::At(theta) => {
+        Start::At(theta) | Start::Near(theta) => {
             let size = theta.len();
             let covariance = PackedCovariance::scaled_identity(size, variance, precision);
             (theta.clone(), theta, covariance, vec![])

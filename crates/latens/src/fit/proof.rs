@@ -1,0 +1,131 @@
+//! What a fit promises for records that it never saw, tried on blocks of its own that were held
+//! back.
+//!
+//! Bands count what the data leave open *if the model is right*. Where misfits show that it is
+//! not, each half of the records is predicted by what is learned from the other, and bands become
+//! as wide as the errors seen there. The same trial says how such a model is best started: at
+//! the state that the last measurements show, or at the one whose simulation fits all of the
+//! first samples, which the model's own errors move less.
+
+use serde::{Deserialize, Serialize};
+
+use super::Fit;
+use super::predict::{Predictor, Start};
+use crate::Error;
+use crate::record::Record;
+use crate::solve::{self, Learned, Observer, Problem, Quiet, Solver};
+
+/// Samples of a record below which no block of it is held back.
+const FEWEST: usize = 100;
+/// The simulation's start has to be better by this factor.
+const CLEARLY_BETTER: f64 = 0.95;
+
+/// What blocks that were held back have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Mean nRMSE of the measured channels on them.
+    pub error: f64,
+    /// By how much the standard deviations of predictions are widened.
+    pub widening: f64,
+    /// Whether a prediction starts on the simulation that fits the first samples.
+    pub exact_start: bool,
+}
+
+/// Predicts each half of the records by what is learned from the other; `None` where they are too
+/// short, or nothing comes of it.
+pub(super) fn held_back(
+    solver: &dyn Solver,
+    problem: &Problem,
+    fit: &Fit,
+    observer: &mut dyn Observer,
+) -> Result<Option<Proof>, Error> {
+    if problem.records.iter().any(|r| r.len() < 2 * FEWEST) {
+        return Ok(None);
+    }
+    let halves = solve::halves(problem);
+    let mut trials = [Trial::default(), Trial::default()];
+    for half in 0..2 {
+        let fold = Problem {
+            thorough: false,
+            ..halves[half].of(problem)
+        };
+        // constants find their place from anywhere near; a network would remember the other half
+        let start = if problem.model.system.parameters() == problem.model.unknowns.len() {
+            solve::checkpoint::Start::Near(fit.theta.clone())
+        } else {
+            solve::checkpoint::Start::At(fold.initial_theta(fit.facts.seed))
+        };
+        let learned = match solver.learn(&fold, start, &mut Quiet(observer)) {
+            Ok(learned) if !learned.stopped => learned,
+            Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        for record in &halves[1 - half].records {
+            for (exact_start, trial) in [false, true].into_iter().zip(&mut trials) {
+                let predictor = predictor(problem, fit, &learned, exact_start);
+                trial.add(&predictor, record, &problem.scales.range);
+            }
+        }
+    }
+    let errors = trials.each_ref().map(Trial::error);
+    let exact_start = errors[1] < CLEARLY_BETTER * errors[0];
+    let trial = &trials[usize::from(exact_start)];
+    let widening = (trial.surprise / trial.count).sqrt().max(1.0);
+    Ok(trial.error().is_finite().then(|| Proof {
+        error: trial.error(),
+        widening,
+        exact_start,
+    }))
+}
+
+fn predictor<'a>(
+    problem: &Problem<'a>,
+    fit: &'a Fit,
+    learned: &'a Learned,
+    exact_start: bool,
+) -> Predictor<'a> {
+    Predictor {
+        model: problem.model,
+        theta: &learned.theta,
+        draws: &learned.draws,
+        noise: &learned.noise,
+        variance_inflation: learned.variance_inflation,
+        exact_start,
+        widening: 1.0,
+        ..fit.predictor()
+    }
+}
+
+/// Predictions of blocks from one kind of start.
+#[derive(Default)]
+struct Trial {
+    /// Sum of ((y − h)/range)².
+    square: f64,
+    /// Sum of (y − h)²/(σ² + R).
+    surprise: f64,
+    count: f64,
+}
+
+impl Trial {
+    fn error(&self) -> f64 {
+        (self.square / self.count).sqrt()
+    }
+
+    fn add(&mut self, predictor: &Predictor, record: &Record, range: &[f64]) {
+        let made = predictor.predict(record, Start::WarmUp(Start::samples(record)));
+        for k in made.from..record.len() {
+            let (outputs, deviations) = (&made.outputs, &made.output_deviations);
+            let row = k - made.from;
+            for (c, y) in record.output(k).iter().enumerate() {
+                if y.is_nan() {
+                    continue;
+                }
+                let off = y - outputs.row(row)[c];
+                let variance = deviations.row(row)[c].powi(2) + predictor.noise.measurement[c];
+                self.square += (off / range[c]).powi(2);
+                self.surprise += off * off / variance;
+                self.count += 1.0;
+            }
+        }
+    }
+}
