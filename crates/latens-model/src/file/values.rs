@@ -51,7 +51,8 @@ impl Reader<'_> {
             let name: &str = key.get_ref();
             let earlier = EARLIER_KEYS.iter().find(|(old, _)| *old == name);
             let earlier = earlier.filter(|_| section == "fit");
-            if !known.contains(&name) && !(earlier.is_some() && self.earlier_keys) {
+            let understood = earlier.is_some() && self.earlier_keys;
+            if !known.contains(&name) && !understood {
                 let help = match (earlier, suggest(name, known.iter().copied())) {
                     (Some((_, now)), _) => format!("it is called `{now}` now"),
                     (_, Some(close)) => format!("did you mean `{close}`?"),
