@@ -12,7 +12,7 @@ pub mod learn;
 pub mod online;
 pub mod predict;
 pub mod stream;
-mod table;
+pub mod table;
 pub mod using;
 pub mod warning;
 
