@@ -108,7 +108,7 @@ impl Fit {
 
     /// What `latens fit --json` prints.
     fn to_json(&self) -> String {
-        summary::json(&self.0.model, &self.0.facts, Door::Python).to_string()
+        json!(summary::found(&self.0.model, &self.0.facts, Door::Python)).to_string()
     }
 
     /// What the command line says of it.

@@ -7,6 +7,7 @@ use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Door, Error};
 use latens_report::check::Checked;
 use pyo3::prelude::*;
+use serde_json::json;
 
 use crate::arrays::{Columns, columns};
 use crate::errors::{Result, place, places, setting};
@@ -103,7 +104,8 @@ impl Model {
         let check = || -> std::result::Result<_, Error> {
             let found = Checked::new(&self.0, sources)?;
             let (model, door) = (&self.0, Door::Python);
-            Ok((found.json(model, door).to_string(), found.text(model, door)))
+            let object = json!(found.output(model, door));
+            Ok((object.to_string(), found.text(model, door)))
         };
         Ok(pool::work(py, check)??)
     }

@@ -56,6 +56,8 @@ def test_mistakes_point_into_the_text() -> None:
 def test_settings_are_those_of_the_file(slide: latens.Model, record: latens.Record) -> None:
     with pytest.raises(latens.ModelError, match="did you mean `passes`"):
         slide.fit(record, pases=3)  # type: ignore[call-arg]
+    with pytest.raises(latens.ModelError, match="it is called `passes` now"):
+        slide.fit(record, epochs=3)  # type: ignore[call-arg]
     with pytest.raises(latens.ModelError, match="`speed` is not a state"):
         slide.fit(record, process_variance={"speed": 1})
     with pytest.raises(latens.SettingError, match="there is no solver `magic`; there are: batch, joint"):
@@ -64,6 +66,9 @@ def test_settings_are_those_of_the_file(slide: latens.Model, record: latens.Reco
         slide.fit(record, passes=-1)
     with pytest.raises(latens.SettingError, match="do not go together"):
         slide.fit(record, validate=record, validate_tail=0.2)
+    misspelt = latens.Model.from_string(SLIDE + '\n[fit]\nsolver = "bacth"\n')
+    with pytest.raises(latens.ModelError, match="did you mean `batch`"):
+        misspelt.fit(record)
     with_settings = latens.Model.from_string(SLIDE + '\n[fit]\npasses = 2\nsolver = "joint"\nseed = 7\n')
     fit = with_settings.fit(record, progress=False, passes=1)
     assert (fit.solver, fit.seed, fit.settings["passes"]) == ("joint", 7, 1)

@@ -149,6 +149,14 @@ pub struct FitDef {
     pub named: Vec<(Owner, At<String>)>,
 }
 
+impl FitDef {
+    /// The solver that it names.
+    pub fn solver(&self) -> Option<&At<String>> {
+        let named = self.named.iter().find(|(owner, _)| *owner == Owner::Solver);
+        named.map(|(_, name)| name)
+    }
+}
+
 /// A model file as written.
 #[derive(Debug, Clone)]
 pub struct ModelFile {
@@ -271,10 +279,11 @@ pub fn read(text: &str) -> (ModelFile, Vec<Diagnostic>) {
     (file, diagnostics)
 }
 
-/// Reads a text that is a `[fit]` section alone.
+/// Reads a text that is a `[fit]` section alone. Such a text is of today: earlier keys are mistakes.
 pub fn read_settings(text: &str) -> (FitDef, Vec<Diagnostic>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader::new(text);
+    reader.earlier_keys = false;
     let settings = reader.fit(Fields::of(document.get_ref()));
     if errors.is_empty() {
         (settings, reader.diagnostics)

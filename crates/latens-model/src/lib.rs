@@ -51,7 +51,7 @@ pub use tape::Point;
 pub use truth::{HeldOut, Truth};
 
 use expression::{Expr, Kind};
-use file::ModelFile;
+use file::{At, ModelFile};
 use network::{Network, Scaling, Structure};
 use resolve::{Equations, Variant};
 use settings::SettingsLayer;
@@ -172,6 +172,9 @@ pub struct Model {
     pub truth: Option<Truth>,
     /// The settings of a fit that the file gives.
     pub fit: SettingsLayer,
+    /// What errors call the file, and where in it the name of a solver stands.
+    file: String,
+    solver: Option<At<String>>,
 }
 
 impl Model {
@@ -216,14 +219,19 @@ impl Model {
     /// Reads a model from text; `file` is the name that errors show.
     pub fn from_text(file: &str, text: &str) -> Result<Self, Error> {
         let (definitions, mut diagnostics) = file::read(text);
-        let model = Self::build(&definitions, text, &mut diagnostics);
+        let model = Self::build(file, &definitions, text, &mut diagnostics);
         match model {
             Some(model) if diagnostics.is_empty() => Ok(model),
             _ => Err(ModelError::new(file, text, diagnostics).into()),
         }
     }
 
-    fn build(file: &ModelFile, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Self> {
+    fn build(
+        name: &str,
+        file: &ModelFile,
+        text: &str,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<Self> {
         if !file.complete {
             return None;
         }
@@ -304,7 +312,23 @@ impl Model {
             system,
             truth,
             fit: file.fit.layer.clone(),
+            file: name.into(),
+            solver: file.fit.solver().cloned(),
         })
+    }
+
+    /// Whether the solver that `[fit]` names is one of `known`. The language knows no solvers, so whoever
+    /// does asks.
+    ///
+    /// # Errors
+    /// [`Error::Mistakes`] with the line of the name.
+    pub fn check_solver(&self, known: &[&str]) -> Result<(), Error> {
+        let name = self.solver.as_ref();
+        let mistake = name.and_then(|name| resolve::reference_mistake(name, known, "a solver"));
+        match mistake {
+            Some(mistake) => Err(ModelError::new(&self.file, &self.text, vec![mistake]).into()),
+            None => Ok(()),
+        }
     }
 
     /// Reads settings of a fit, a text with a section `[fit]` as it may stand in the file; `name` is

@@ -17,7 +17,7 @@ use super::graph::{Graph, Id, Node};
 use names::{Symbol, form_mistake, symbols};
 
 pub use functions::FUNCTIONS;
-pub use names::{check_names, check_settings};
+pub use names::{check_names, check_settings, reference_mistake};
 
 /// Which equations a system is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

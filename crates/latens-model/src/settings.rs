@@ -106,7 +106,7 @@ macro_rules! settings {
         ];
 
         impl SettingsLayer {
-            /// Reads a section; names of states and measurements go to `named`, with their places.
+            /// Reads a section; the names in it go to `named`, with their places.
             pub(crate) fn read(
                 reader: &mut Reader, fields: Fields, named: &mut Vec<(Owner, At<String>)>,
             ) -> Self {

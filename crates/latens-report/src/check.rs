@@ -6,8 +6,8 @@ use latens::look::check::{Check, Sight};
 use latens::look::{RESOLUTION, sight};
 use latens::record::{Columns, Record};
 use latens::{Door, Error, Model, Warning};
-use serde_json::{Value, json};
 
+use crate::outputs::{ChannelNoise, CheckOutput, CheckedRecord, ColumnUse, Told};
 use latens::text::{self, Side};
 
 /// A record and where it came from.
@@ -81,9 +81,9 @@ impl Checked {
     }
 
     /// For programs.
-    pub fn json(&self, model: &Model, door: Door) -> Value {
-        let warnings = self.warnings.iter().map(|w| w.to_json(door));
-        object(model, &self.sources, &self.check, warnings.collect())
+    pub fn output(&self, model: &Model, door: Door) -> CheckOutput {
+        let warnings = Told::all(&self.warnings, door);
+        object(model, &self.sources, &self.check, warnings)
     }
 }
 
@@ -312,59 +312,53 @@ fn networks(check: &Check) -> String {
     format!("\nnetworks\n{lines}")
 }
 
-fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>) -> Value {
-    let records: Vec<Value> = sources
-        .iter()
-        .map(|source| {
-            let (uses, s) = (uses(model, source), sampling(&source.record));
-            let columns: Vec<Value> = uses
-                .iter()
-                .map(|u| {
-                    json!({
-                        "column": u.column,
-                        "role": u.role.split(',').next(),
-                        "name": u.name,
-                        "unit": u.unit,
-                        "lowest": u.range.map(|r| r.0),
-                        "highest": u.range.map(|r| r.1),
-                        "missing": u.missing,
-                    })
-                })
-                .collect();
-            json!({
-                "file": source.file,
-                "samples": source.record.len(),
-                "start": source.record.time[0],
-                "end": source.record.time[source.record.len() - 1],
-                "step": s.median,
-                "least_gap": s.least,
-                "largest_gap": s.largest,
-                "irregular": s.irregular,
-                "columns": columns,
-                "unused": unused(source, &uses),
-            })
-        })
-        .collect();
-    let noise: serde_json::Map<_, _> = model
+fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>) -> CheckOutput {
+    let records = sources.iter().map(|source| {
+        let (uses, s) = (uses(model, source), sampling(&source.record));
+        let unused = unused(source, &uses).into_iter().map(String::from);
+        let unused = unused.collect();
+        let columns = uses.into_iter().map(|u| ColumnUse {
+            column: u.column,
+            role: u.role.split(',').next().unwrap_or_default().into(),
+            name: u.name,
+            unit: u.unit,
+            lowest: u.range.map(|r| r.0),
+            highest: u.range.map(|r| r.1),
+            missing: u.missing,
+        });
+        CheckedRecord {
+            file: source.file.clone(),
+            samples: source.record.len(),
+            start: source.record.time[0],
+            end: source.record.time[source.record.len() - 1],
+            step: s.median,
+            least_gap: s.least,
+            largest_gap: s.largest,
+            irregular: s.irregular,
+            columns: columns.collect(),
+            unused,
+        }
+    });
+    let sizes = check.noise.iter().zip(&check.range);
+    let noise = model
         .measurements
         .iter()
-        .zip(check.noise.iter().zip(&check.range))
-        .map(|(q, (std, range))| {
-            let value = json!({ "std": std, "of_range": std / range });
-            (q.name.clone(), value)
-        })
-        .collect();
-    json!({
-        "model": model.name,
-        "records": records,
-        "noise": noise,
-        "window": check.window,
-        "window_samples": check.window_samples,
-        "states": check.states,
-        "together": check.together,
-        "networks": check.networks,
-        "moments": check.moments,
-        "verdict": sight::states(check),
-        "warnings": warnings,
-    })
+        .zip(sizes)
+        .map(|(q, (&std, range))| {
+            let of_range = std / range;
+            (q.name.clone(), ChannelNoise { std, of_range })
+        });
+    CheckOutput {
+        model: model.name.clone(),
+        records: records.collect(),
+        noise: noise.collect(),
+        window: check.window,
+        window_samples: check.window_samples,
+        states: check.states.clone(),
+        together: check.together.clone(),
+        networks: check.networks.clone(),
+        moments: check.moments.clone(),
+        verdict: sight::states(check),
+        warnings,
+    }
 }

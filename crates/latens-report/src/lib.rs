@@ -19,6 +19,7 @@ pub mod evaluator;
 pub mod field;
 pub mod figures;
 pub mod innovations;
+pub mod outputs;
 pub mod page;
 pub mod panels;
 pub mod picture;

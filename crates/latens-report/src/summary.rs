@@ -3,8 +3,8 @@
 use latens::fit::{Facts, RecordFacts, Role};
 use latens::numerics::score::named::Scores;
 use latens::{Door, Model};
-use serde_json::json;
 
+use crate::outputs::{ChannelNoise, FitSummary, Told};
 use crate::words::{noise_levels, pass};
 use latens::text::{self, Side};
 
@@ -156,26 +156,25 @@ pub fn predicted(model: &Model, record: &RecordFacts) -> String {
     text::table(2, &sides, &rows)
 }
 
-/// One object for programs.
-pub fn json(model: &Model, facts: &Facts, door: Door) -> serde_json::Value {
-    let noise: serde_json::Map<_, _> = noise_levels(model, facts)
-        .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
-        .collect();
+/// The same for programs.
+pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
+    let noise = noise_levels(model, facts)
+        .map(|(name, std, of_range)| (name.to_string(), ChannelNoise { std, of_range }));
     let evidence = facts.evidence.as_ref();
-    json!({
-        "solver": facts.solver,
-        "seed": facts.seed,
-        "seconds": facts.seconds,
-        "warnings": facts.warnings.iter().map(|w| w.to_json(door)).collect::<Vec<_>>(),
-        "records": facts.records,
-        "unknowns": facts.unknowns,
-        "evidence": evidence.map(|e| e.log),
-        "determined": evidence.map(|e| e.determined),
-        "directions": evidence.map(|e| e.directions),
-        "parts": evidence.map(|e| &e.parts),
-        "attempts": facts.attempts,
-        "noise": noise,
-        "stopped": facts.stopped,
-        "ensemble": facts.ensemble,
-    })
+    FitSummary {
+        solver: facts.solver.clone(),
+        seed: facts.seed,
+        seconds: facts.seconds,
+        warnings: Told::all(&facts.warnings, door),
+        records: facts.records.clone(),
+        unknowns: facts.unknowns.clone(),
+        evidence: evidence.map(|e| e.log),
+        determined: evidence.map(|e| e.determined),
+        directions: evidence.map(|e| e.directions),
+        parts: evidence.map(|e| e.parts.clone()),
+        attempts: facts.attempts.clone(),
+        noise: noise.collect(),
+        stopped: facts.stopped,
+        ensemble: facts.ensemble.clone(),
+    }
 }

@@ -58,6 +58,20 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
+/// The settings of a model's `[fit]` section with layers over it.
+fn resolved(model: &Model, layers: &[&SettingsLayer]) -> Result<Settings, Error> {
+    // a solver that nobody overrides is shown where it stands
+    if layers.iter().all(|layer| layer.solver.is_none()) {
+        let known = solve::solvers();
+        let known: Vec<&str> = known.iter().map(|solver| solver.name()).collect();
+        model.check_solver(&known)?;
+    }
+    let all: Vec<&SettingsLayer> = std::iter::once(&model.fit)
+        .chain(layers.iter().copied())
+        .collect();
+    solve::resolve(&all)
+}
+
 /// Watches a job: what a fit's observer sees, and warnings as they come.
 pub trait Watch: Observer {
     /// Something to know.
@@ -70,9 +84,9 @@ impl Job {
     /// A job with the settings of the model's own `[fit]` section.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a solver that there is not.
+    /// [`Error::Model`] for a solver that there is not.
     pub fn new(model: Model) -> Result<Self, Error> {
-        let settings = solve::resolve(&[&model.fit])?;
+        let settings = resolved(&model, &[])?;
         Ok(Self::with_settings(model, settings))
     }
 
@@ -109,7 +123,8 @@ impl Job {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Setting`] where they make no sense.
+    /// [`Error::Setting`] where they make no sense, [`Error::Model`] where the model's own name a solver
+    /// that there is not.
     pub fn configure(&mut self, given: &SettingsLayer) -> Result<(), Error> {
         self.settings = match &self.resumed {
             Some(fit) => {
@@ -117,7 +132,7 @@ impl Job {
                 given.onto(&mut settings);
                 settings
             }
-            None => solve::resolve(&[&self.model.fit, given])?,
+            None => resolved(&self.model, &[given])?,
         };
         registry::check(&self.settings, &self.model)
     }

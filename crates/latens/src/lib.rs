@@ -129,6 +129,12 @@ macro_rules! layers {
     };
 }
 
+// before the others, which use its macro
+#[cfg(feature = "internals")]
+pub mod described;
+#[cfg(not(feature = "internals"))]
+mod described;
+
 layers! { text error numerics filter look solve fit folder job }
 
 pub mod record;

@@ -28,7 +28,9 @@ const SHORT_HELP: [&str; 4] = ["passes", "seed", "starts", "ensemble"];
 fn solvers() -> Vec<&'static str> {
     let names = solve::solvers().into_iter().map(|s| s.name());
     // these leave states and scores, but no fit
-    names.chain(crate::commands::rivals::WITHOUT_FIT).collect()
+    names
+        .chain(latens_lab::rivals::without_fit::WITHOUT_FIT)
+        .collect()
 }
 
 /// What each solver is, the paper's and others' last.

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = Checked::new(&model, sources)?;
     let door = Door::CommandLine;
     if arguments.json {
-        return text::print(&format!("{:#}\n", found.json(&model, door)));
+        return text::print_json(&found.output(&model, door));
     }
     text::print(&found.text(&model, door))
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use latens::fit::{EstimateOptions, Estimation};
 use latens::record::{Record, write_csv};
 use latens::{Door, Fit};
+use latens_report::outputs::{EstimateOutput, EstimatedRecord, Told};
 use latens_report::summary;
-use serde_json::json;
 
 use crate::failure::Failure;
 use crate::text::Side;
@@ -76,9 +76,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             text::number(found.estimated.consistency),
             table(&fit, &source.record, &found)
         );
-        let mut object = json!(found.facts);
-        object["output"] = json!(path.display().to_string());
-        objects.push(object);
+        objects.push(EstimatedRecord {
+            facts: found.facts,
+            output: path.display().to_string(),
+        });
         warnings.extend(found.warnings);
     }
     warnings.iter().for_each(text::warning);
@@ -88,15 +89,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "filter"
     };
     if arguments.json {
-        let warnings = warnings.iter().map(|w| w.to_json(Door::CommandLine));
-        let object = json!({
-            "run": fit.name,
-            "mode": how,
-            "seconds": clock.elapsed().as_secs_f64(),
-            "warnings": warnings.collect::<Vec<_>>(),
-            "records": objects,
+        return text::print_json(&EstimateOutput {
+            run: fit.name,
+            mode: how.into(),
+            seconds: clock.elapsed().as_secs_f64(),
+            warnings: Told::all(&warnings, Door::CommandLine),
+            records: objects,
         });
-        return text::print(&format!("{object:#}\n"));
     }
     text::print(&format!(
         "{}: {how} by {}\n{out}  (std: root mean square of the standard deviations; nRMSE: against the truth, where the record has it)\n\nwritten to {}\n",

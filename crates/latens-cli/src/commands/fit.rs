@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use latens::{Door, Fit, Job, folder};
+use latens_lab::rivals::without_fit::without_fit;
+use latens_report::outputs::FitOutput;
 use latens_report::{page, summary, words};
-use serde_json::json;
 
 use crate::failure::Failure;
 use crate::progress::Display;
@@ -76,7 +77,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let output = arguments.output.as_ref().or(arguments.resume.as_ref());
     let output = output.map_or(Path::new("run"), PathBuf::as_path);
     let force = arguments.force || arguments.resume.as_deref() == Some(output);
-    if let Some(rival) = rivals::without_fit(arguments.options.solver(&model)?) {
+    let solver = arguments.options.solver(&model)?;
+    if let Some(rival) = solver.as_deref().and_then(without_fit) {
         let asked = rivals::Asked {
             rival,
             resumes: arguments.resume.is_some(),
@@ -127,10 +129,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Says what came of a fit.
 fn tell(fit: &Fit, page: Option<&str>, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        let mut object = summary::json(&fit.model, &fit.facts, Door::CommandLine);
-        object["run"] = json!(fit.name);
-        object["report"] = json!(page);
-        return text::print(&format!("{object:#}\n"));
+        return text::print_json(&FitOutput {
+            run: fit.name.clone(),
+            report: page.map(String::from),
+            found: summary::found(&fit.model, &fit.facts, Door::CommandLine),
+            note: None,
+        });
     }
     let table = summary::table(&fit.model, &fit.facts);
     let words = words::summary(&fit.model, &fit.facts).into_iter();

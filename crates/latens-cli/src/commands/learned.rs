@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use latens::{Door, Fit};
-use serde_json::json;
+use latens_report::outputs::{SimulatedFit, Told};
 
 use super::simulate::Arguments;
 use crate::failure::Failure;
@@ -26,13 +26,13 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
     let table = simulated.prediction.table(model, &simulated.record)?;
     output::write(arguments.output.as_deref(), &table)?;
     if arguments.json {
-        let warnings = simulated.warnings.iter();
-        let mut object = json!(simulated.facts);
-        object["run"] = json!(fit.name);
-        object["warnings"] = warnings.map(|w| w.to_json(Door::CommandLine)).collect();
-        object["output"] = json!(arguments.output.as_ref().map(|p| p.display().to_string()));
-        object["columns"] = json!(table.names().collect::<Vec<_>>());
-        return text::print(&format!("{object:#}\n"));
+        return text::print_json(&SimulatedFit {
+            run: fit.name.clone(),
+            warnings: Told::all(&simulated.warnings, Door::CommandLine),
+            facts: simulated.facts,
+            output: arguments.output.as_ref().map(|p| p.display().to_string()),
+            columns: table.names().map(String::from).collect(),
+        });
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use latens::fit::{PredictOptions, PredictionFacts};
 use latens::record::{Record, write_csv};
 use latens::{Door, Fit, Role};
+use latens_report::outputs::{PredictOutput, PredictedRecord, Told};
 use latens_report::summary;
-use serde_json::json;
 
 use crate::failure::Failure;
 use crate::text::Side;
@@ -81,22 +81,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let table = predicted.prediction.table(&fit.model, &source.record)?;
         write_csv(path, &table)?;
         out += &shown(&fit, &predicted.facts, &source.record);
-        let mut object = json!(predicted.facts);
-        object["output"] = json!(path.display().to_string());
-        objects.push(object);
+        objects.push(PredictedRecord {
+            facts: predicted.facts,
+            output: path.display().to_string(),
+        });
     }
     warnings.iter().for_each(text::warning);
     if arguments.json {
-        let warnings = warnings.iter().map(|w| w.to_json(Door::CommandLine));
-        let object = json!({
-            "run": fit.name,
-            "solver": fit.facts.solver,
-            "seed": fit.facts.seed,
-            "seconds": clock.elapsed().as_secs_f64(),
-            "warnings": warnings.collect::<Vec<_>>(),
-            "records": objects,
+        return text::print_json(&PredictOutput {
+            run: fit.name,
+            solver: fit.facts.solver,
+            seed: fit.facts.seed,
+            seconds: clock.elapsed().as_secs_f64(),
+            warnings: Told::all(&warnings, Door::CommandLine),
+            records: objects,
         });
-        return text::print(&format!("{object:#}\n"));
     }
     text::print(&format!(
         "{}: predicted by {}\n{out}\nwritten to {}\n",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use latens::record::Layout;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use serde_json::json;
+use latens_report::outputs::SimulatedModel;
 
 use crate::assignments::{self, Assignment};
 use crate::failure::Failure;
@@ -112,15 +112,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let table = record.to_table(&Layout::of(&model))?;
     output::write(arguments.output.as_deref(), &table)?;
     if arguments.json {
-        let object = json!({
-            "model": arguments.model,
-            "samples": record.len(),
-            "seed": arguments.seed,
-            "warnings": [],
-            "output": arguments.output.as_ref().map(|p| p.display().to_string()),
-            "columns": table.names().collect::<Vec<_>>(),
+        return text::print_json(&SimulatedModel {
+            model: arguments.model.clone(),
+            samples: record.len(),
+            seed: arguments.seed,
+            warnings: vec![],
+            output: arguments.output.as_ref().map(|p| p.display().to_string()),
+            columns: table.names().map(String::from).collect(),
         });
-        return text::print(&format!("{object:#}\n"));
     }
     Ok(())
 }

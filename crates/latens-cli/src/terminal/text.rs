@@ -17,6 +17,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
     written.map_err(Failure::Output)
 }
 
+/// Writes one object to standard output.
+pub fn print_json(object: &impl serde::Serialize) -> Result<(), Failure> {
+    print(&format!("{:#}\n", serde_json::json!(object)))
+}
+
 /// Writes a line to standard error; nobody is left to hear that it failed.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");

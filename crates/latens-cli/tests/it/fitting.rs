@@ -51,9 +51,10 @@ fn settings_stay_with_the_model_and_the_command_line_overrides_them() {
     );
     let shown = place.fails(1, "fit wrong.toml record.csv");
     assert!(
-        shown.contains("bacth") && shown.contains("did you mean `batch`?"),
+        shown.contains("`bacth` is not a solver\n") && shown.contains("solver = \"bacth\"\n"),
         "{shown}"
     );
+    assert!(shown.contains("did you mean `batch`?"), "{shown}");
 
     place.write("wrong.toml", &(model + "\n[fit]\npass = 3\n"));
     let shown = place.fails(1, "fit wrong.toml record.csv");

@@ -63,6 +63,14 @@ fn object(place: &Place, line: &str) -> Value {
 }
 
 #[test]
+fn what_check_prints_is_what_its_schema_says() {
+    let place = slide();
+    let object = object(&place, "check slide.toml record.csv other.csv --json");
+    assert_eq!(object["records"][1]["columns"][0]["role"], "time");
+    assert!(object["states"][1]["sight"].is_string());
+}
+
+#[test]
 fn a_test_record_is_scored_and_plays_no_part() {
     let place = slide();
     let fit = "fit slide.toml record.csv --test other.csv --warmup 200 -q";

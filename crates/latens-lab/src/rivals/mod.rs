@@ -31,6 +31,7 @@ pub mod rm;
 mod solver;
 pub mod spinode;
 pub mod windows;
+pub mod without_fit;
 
 use latens::fit::learn;
 use latens::look::SignalScales;

@@ -18,6 +18,8 @@ pub(crate) struct Reader<'t> {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether every section that is there could be read.
     pub complete: bool,
+    /// Whether keys of an earlier version are understood.
+    pub earlier_keys: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -26,6 +28,7 @@ impl<'t> Reader<'t> {
             text,
             diagnostics: vec![],
             complete: true,
+            earlier_keys: true,
         }
     }
 

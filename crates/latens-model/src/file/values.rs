@@ -49,11 +49,14 @@ impl Reader<'_> {
         let (before, known) = (self.diagnostics.len(), keys(section));
         for key in table.keys() {
             let name: &str = key.get_ref();
-            let earlier = section == "fit" && EARLIER_KEYS.iter().any(|(old, _)| *old == name);
-            if !known.contains(&name) && !earlier {
-                let help = match suggest(name, known.iter().copied()) {
-                    Some(close) => format!("did you mean `{close}`?"),
-                    None => format!("known here: {}", known.join(", ")),
+            let earlier = EARLIER_KEYS.iter().find(|(old, _)| *old == name);
+            let earlier = earlier.filter(|_| section == "fit");
+            let understood = earlier.is_some() && self.earlier_keys;
+            if !known.contains(&name) && !understood {
+                let help = match (earlier, suggest(name, known.iter().copied())) {
+                    (Some((_, now)), _) => format!("it is called `{now}` now"),
+                    (_, Some(close)) => format!("did you mean `{close}`?"),
+                    _ => format!("known here: {}", known.join(", ")),
                 };
                 self.fail(key.span(), format!("{place} has no key `{name}`"), help);
             }

@@ -165,12 +165,14 @@ pub fn check_settings(
         let (known, what) = match owner {
             Owner::State => (states, "a state"),
             Owner::Channel => (channels, "a measurement"),
+            // solvers register themselves: see Model::check_solver
+            Owner::Solver => continue,
         };
         diagnostics.extend(reference_mistake(name, known, what));
     }
 }
 
-fn reference_mistake(name: &At<String>, known: &[&str], what: &str) -> Option<Diagnostic> {
+pub fn reference_mistake(name: &At<String>, known: &[&str], what: &str) -> Option<Diagnostic> {
     if known.contains(&name.value.as_str()) {
         return None;
     }

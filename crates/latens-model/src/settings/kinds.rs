@@ -36,13 +36,15 @@ pub struct Variances {
     pub of: BTreeMap<String, f64>,
 }
 
-/// What a named variance belongs to.
+/// What a name in a setting is a name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// A state.
     State,
     /// A measurement.
     Channel,
+    /// A solver, which the model language does not know.
+    Solver,
 }
 
 /// What may be said of a setting.
@@ -115,8 +117,6 @@ macro_rules! kind {
     };
 }
 
-kind!(Name, Form::Solver, String => String,
-    |r, f, key| f.get(key).and_then(|v| r.string(v)).map(|at| at.value));
 kind!(Count, Form::Count, usize => usize,
     |r, f, key| r.whole(f, key, 1..=MOST).map(|n| n as usize));
 kind!(Seed, Form::Seed, u64 => u64, |r, f, key| r.whole(f, key, 0..=i64::MAX as u64));
@@ -129,6 +129,33 @@ kind!(Factor, Form::Factor, f64 => f64,
     |r, f, key| r.between(f, key, "above 0 and at most 1", |v| v > 0.0 && v <= 1.0));
 kind!(Tail, Form::Tail, f64 => f64,
     |r, f, key| r.between(f, key, "above 0 and below 0.5", |v| v > 0.0 && v < 0.5));
+
+/// The name of a solver.
+pub struct Name;
+
+impl Types for Name {
+    type Value = String;
+    type Given = Option<String>;
+}
+
+impl Kind for Name {
+    const FORM: Form = Form::Solver;
+    fn read(
+        reader: &mut Reader,
+        fields: Fields,
+        key: &str,
+        named: &mut Vec<(Owner, At<String>)>,
+    ) -> Self::Given {
+        let name = fields.get(key).and_then(|value| reader.string(value))?;
+        named.push((Owner::Solver, name.clone()));
+        Some(name.value)
+    }
+    fn apply(given: &Self::Given, value: &mut Self::Value) {
+        if let Some(given) = given {
+            value.clone_from(given);
+        }
+    }
+}
 
 macro_rules! variances {
     ($kind:ident, $owner:expr) => {

@@ -605,6 +605,25 @@ fn earlier_names_of_settings_are_understood() {
     let old = fit("epochs = 7\nstreams = 2\n").unwrap();
     assert_eq!(old, fit("passes = 7\nsegments = 2\n").unwrap());
     assert!(fit("epochs = 0\n").is_err());
+    // a call is of today
+    let model = Model::from_text("m.toml", model.trim_end_matches("[fit]\n")).unwrap();
+    let call = model.settings("settings", "[fit]\nepochs = 7\n");
+    let shown = call.unwrap_err().to_string();
+    assert!(shown.contains("it is called `passes` now"), "{shown}");
+}
+
+/// The language knows no solver; whoever does learns where the name stands.
+#[test]
+fn a_misspelt_solver_is_shown_at_its_line() {
+    let text =
+        "[states.x]\nderivative = \"-x\"\n[measurements]\ny = \"x\"\n[fit]\nsolver = \"bacth\"\n";
+    let model = Model::from_text("m.toml", text).unwrap();
+    assert!(model.check_solver(&["joint", "bacth"]).is_ok());
+    let shown = model.check_solver(&["joint", "batch"]).unwrap_err();
+    assert_eq!(
+        shown.to_string(),
+        "error: `bacth` is not a solver\n --> m.toml:6:10\n  |\n6 | solver = \"bacth\"\n  |          ^^^^^^^\n  = help: did you mean `batch`?"
+    );
 }
 
 /// The section alone gives the same, and its mistakes have the same words and places.

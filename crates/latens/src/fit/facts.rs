@@ -11,6 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
+use crate::described;
+use crate::described::{Described, Value};
 use crate::look::{DETERMINED, Region, SignalScales};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
@@ -45,6 +47,12 @@ pub enum Role {
     Validate,
     /// It plays no part.
     Test,
+}
+
+impl Described for Role {
+    fn schema() -> Value {
+        serde_json::json!({ "enum": [Self::Train, Self::Validate, Self::Test] })
+    }
 }
 
 impl fmt::Display for Role {
@@ -147,6 +155,7 @@ fn whole() -> Structure {
     Structure::Whole
 }
 
+described! {
 /// One member of an ensemble: its run inside the folder, and its scores by record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MemberFacts {
@@ -161,7 +170,9 @@ pub struct MemberFacts {
     pub nrmse: Vec<Scores>,
     pub mean_nrmse: Vec<Option<f64>>,
 }
+}
 
+described! {
 /// One record and how well the fit predicts it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordFacts {
@@ -192,11 +203,13 @@ pub struct RecordFacts {
     #[serde(default)]
     pub poorly_determined: BTreeMap<String, f64>,
 }
+}
 
 fn one() -> f64 {
     1.0
 }
 
+described! {
 /// An unknown constant as it was learned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Constant {
@@ -208,6 +221,7 @@ pub struct Constant {
     pub value: f64,
     /// Standard deviation.
     pub std: f64,
+}
 }
 
 impl Constant {
@@ -352,8 +366,8 @@ impl Facts {
 
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let damaged = |e| format!("this file is damaged: {e}; restore it or repeat the fit");
-        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(damaged)?;
-        match value.get("format").and_then(serde_json::Value::as_u64) {
+        let value: Value = serde_json::from_slice(bytes).map_err(damaged)?;
+        match value.get("format").and_then(Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 return Err(format!(

@@ -13,7 +13,7 @@ pub mod online;
 pub mod predict;
 pub mod proof;
 pub mod stream;
-mod table;
+pub mod table;
 pub mod using;
 pub mod warning;
 

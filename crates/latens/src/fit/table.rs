@@ -22,24 +22,12 @@ impl Prediction {
         let rest = record.slice(self.from..record.len());
         let mut columns = known(model, &rest)?;
         let states = model.states.iter().map(|s| s.name.as_str());
-        append(
-            &mut columns,
-            states,
-            "predicted",
-            &self.states,
-            "std",
-            &self.deviations,
-        );
+        let kinds = [("predicted", &self.states), ("std", &self.deviations)];
+        append(&mut columns, states, &kinds);
         let channels = model.measurements.iter().map(|m| m.name.as_str());
-        let deviations = &self.output_deviations;
-        append(
-            &mut columns,
-            channels,
-            "output",
-            &self.outputs,
-            "output_std",
-            deviations,
-        );
+        let (outputs, deviations) = (&self.outputs, &self.output_deviations);
+        let kinds = [("output", outputs), ("output_std", deviations)];
+        append(&mut columns, channels, &kinds);
         Table::new(&record.name, columns)
     }
 }
@@ -56,14 +44,8 @@ impl Estimated {
             Mode::Filter => "filtered",
             Mode::Smoother => "smoothed",
         };
-        append(
-            &mut columns,
-            states,
-            what,
-            &self.states,
-            "std",
-            &self.deviations,
-        );
+        let kinds = [(what, &self.states), ("std", &self.deviations)];
+        append(&mut columns, states, &kinds);
         Table::new(&record.name, columns)
     }
 }
@@ -82,19 +64,17 @@ fn known(model: &Model, record: &Record) -> Result<Vec<Column>, RecordError> {
     Ok(columns.cloned().collect())
 }
 
-/// Two columns for each name.
-fn append<'a>(
+/// Adds for each name, which is that of a column of the trajectories, a column of each kind:
+/// `<name>.<kind>`.
+pub fn append<'a>(
     columns: &mut Vec<Column>,
     names: impl Iterator<Item = &'a str>,
-    value: &str,
-    values: &Trajectory,
-    deviation: &str,
-    deviations: &Trajectory,
+    kinds: &[(&str, &Trajectory)],
 ) {
     for (i, name) in names.enumerate() {
-        for (what, all) in [(value, values), (deviation, deviations)] {
-            let column = all.column(i).collect();
-            columns.push(Column::new(format!("{name}.{what}"), column));
+        for (kind, values) in kinds {
+            let name = format!("{name}.{kind}");
+            columns.push(Column::new(name, values.column(i).collect()));
         }
     }
 }

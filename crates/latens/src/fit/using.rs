@@ -6,6 +6,7 @@ use super::adapt::Prior;
 use super::{
     Adapted, Constant, Estimated, Fit, NoiseFactor, Prediction, RecordFacts, Role, Start, Warning,
 };
+use crate::described;
 use crate::filter::Mode;
 use crate::model::suggest;
 use crate::numerics::score;
@@ -46,6 +47,7 @@ pub struct Predicted {
     pub warnings: Vec<Warning>,
 }
 
+described! {
 /// The scores of a predicted record: what `--json` and Python show of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PredictionFacts {
@@ -59,7 +61,9 @@ pub struct PredictionFacts {
     /// The constants that were adapted before.
     pub adapted: Vec<Change>,
 }
+}
 
+described! {
 /// An adapted constant, before and after.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Change {
@@ -75,6 +79,7 @@ pub struct Change {
     pub after: f64,
     /// Its standard deviation now.
     pub after_std: f64,
+}
 }
 
 /// How the states of a record are estimated.
@@ -110,6 +115,7 @@ impl Estimation {
     }
 }
 
+described! {
 /// The scores of estimated states: what `--json` and Python show of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EstimateFacts {
@@ -130,6 +136,7 @@ pub struct EstimateFacts {
     /// The same over its range.
     pub nrmse: Scores,
 }
+}
 
 /// A simulated record.
 #[derive(Debug, Clone)]
@@ -144,6 +151,7 @@ pub struct Simulated {
     pub warnings: Vec<Warning>,
 }
 
+described! {
 /// What is known of a simulation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SimulationFacts {
@@ -151,6 +159,7 @@ pub struct SimulationFacts {
     pub samples: usize,
     /// The part on which a network meets arguments unlike any in training.
     pub outside: f64,
+}
 }
 
 impl Fit {

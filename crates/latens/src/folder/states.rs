@@ -13,13 +13,14 @@
 use std::path::Path;
 
 use crate::Error;
+use crate::fit::table::append;
 use crate::fit::{Fit, Track};
 use crate::model::Model;
 use crate::numerics::Trajectory;
-use crate::record::{Column, Layout, Mapping, Record, RecordError, Table};
+use crate::record::{Layout, Mapping, Record, RecordError, Table};
 
-/// The columns of the states.
-fn matrices(track: &Track) -> [(&'static str, &Trajectory); 4] {
+/// The columns of each state.
+fn kinds(track: &Track) -> [(&'static str, &Trajectory); 4] {
     [
         ("smoothed", &track.smoothed),
         ("std", &track.deviations),
@@ -31,12 +32,8 @@ fn matrices(track: &Track) -> [(&'static str, &Trajectory); 4] {
 pub(crate) fn table(model: &Model, track: &Track) -> Result<Table, RecordError> {
     let known = track.record.to_table(&Layout::of(model))?;
     let mut columns = known.columns().to_vec();
-    for (i, state) in model.states.iter().enumerate() {
-        for (what, values) in matrices(track) {
-            let name = format!("{}.{what}", state.name);
-            columns.push(Column::new(name, values.column(i).collect()));
-        }
-    }
+    let states = model.states.iter().map(|s| s.name.as_str());
+    append(&mut columns, states, &kinds(track));
     Table::new(&track.record.name, columns)
 }
 
@@ -48,26 +45,26 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
     };
     let record = Record::from_table(table, &layout, &Mapping::default(), None)?;
     let n = fit.model.states.len();
-    let matrix = |what: &str| -> Result<Trajectory, Error> {
-        let mut values = Trajectory::filled(f64::NAN, record.len(), n);
+    let values = |kind: &str| -> Result<Trajectory, Error> {
+        let mut found = Trajectory::filled(f64::NAN, record.len(), n);
         for (i, state) in fit.model.states.iter().enumerate() {
-            let name = format!("{}.{what}", state.name);
+            let name = format!("{}.{kind}", state.name);
             let column = table.find(&name).ok_or_else(|| Error::Folder {
                 path: path.into(),
                 message: format!("this file has no column `{name}`; repeat the fit"),
             })?;
             for (k, value) in table.values(column)?.iter().enumerate() {
-                values.row_mut(k)[i] = *value;
+                found.row_mut(k)[i] = *value;
             }
         }
-        Ok(values)
+        Ok(found)
     };
     Ok(Track {
         place,
-        smoothed: matrix("smoothed")?,
-        deviations: matrix("std")?,
-        one_step: matrix("one_step")?,
-        free_run: matrix("free_run")?,
+        smoothed: values("smoothed")?,
+        deviations: values("std")?,
+        one_step: values("one_step")?,
+        free_run: values("free_run")?,
         record,
     })
 }

@@ -23,6 +23,8 @@ use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
 use super::region;
 use super::scales::SignalScales;
+use crate::described;
+use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
 use crate::numerics::linalg::eigen::Eigen;
@@ -75,6 +77,7 @@ pub struct Check {
     pub moments: Vec<Moment>,
 }
 
+described! {
 /// What the records say about one state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StateCheck {
@@ -92,6 +95,7 @@ pub struct StateCheck {
     pub seen: f64,
     /// A signal that tells when.
     pub when: Option<When>,
+}
 }
 
 /// How well the records show a state.
@@ -112,6 +116,15 @@ pub enum Sight {
     Isolated,
 }
 
+impl Described for Sight {
+    fn schema() -> Value {
+        use Sight::{Isolated, Measured, Partly, ThroughNetwork, Undetermined, Well};
+        let all = [Measured, Well, Partly, Undetermined, ThroughNetwork, Isolated];
+        serde_json::json!({ "enum": all })
+    }
+}
+
+described! {
 /// A state is seen where this signal is above, or below, a level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct When {
@@ -120,7 +133,9 @@ pub struct When {
     pub above: bool,
     pub level: f64,
 }
+}
 
+described! {
 /// A window of a record, named by its middle.
 #[derive(Debug, Clone, Serialize)]
 pub struct Moment {
@@ -134,7 +149,9 @@ pub struct Moment {
     /// How many times worse the window shows its least seen direction of the states than its best.
     pub condition: f64,
 }
+}
 
+described! {
 /// Where the records take a network.
 #[derive(Debug, Clone, Serialize)]
 pub struct Coverage {
@@ -152,6 +169,7 @@ pub struct Coverage {
     pub spread: Vec<f64>,
     /// Cells visited, of ten for each argument.
     pub cells: usize,
+}
 }
 
 /// What the looks of a check have in common.

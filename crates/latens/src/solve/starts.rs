@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Resumed, Start};
 use super::{Learned, Observer, PassReport, Problem, Progress, Solver};
+use crate::described;
 use crate::Error;
 
 /// Mean ν²/s above which innovations are not what the solver takes them for.
 const INCONSISTENT: f64 = 25.0;
 
+described! {
 /// One start and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
@@ -29,6 +31,7 @@ pub struct Attempt {
     pub failure: Option<String>,
     /// Whether its result is the fit's.
     pub kept: bool,
+}
 }
 
 /// JSON has no infinity: `null` stands for it.

@@ -5,8 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Bottom to top; what is not among them is another crate's, or the root.
-const LAYERS: [&str; 11] = [
-    "text", "record", "error", "numerics", "simulate", "filter", "look", "solve", "fit", "folder",
+const LAYERS: [&str; 12] = [
+    "described",
+    "text",
+    "record",
+    "error",
+    "numerics",
+    "simulate",
+    "filter",
+    "look",
+    "solve",
+    "fit",
+    "folder",
     "job",
 ];
 

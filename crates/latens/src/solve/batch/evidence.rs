@@ -22,6 +22,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
+use crate::described;
 use crate::model::simd;
 use crate::numerics::linalg::eigen::Eigen;
 use crate::numerics::linalg::matrix::Matrix;
@@ -90,6 +91,7 @@ pub struct Evidence {
     pub parts: Vec<Part>,
 }
 
+described! {
 /// A part of θ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
@@ -97,6 +99,7 @@ pub struct Part {
     pub name: String,
     pub determined: f64,
     pub directions: usize,
+}
 }
 
 /// The posterior of θ around the minimum.
