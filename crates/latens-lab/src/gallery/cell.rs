@@ -83,7 +83,12 @@ impl Records {
     fn source(&self, record: &Record, model: &Model) -> Result<Source, Error> {
         let table = record.to_table(&Layout::of(&self.right))?;
         let layout = Layout::of(model);
-        Ok(Source::of_table(&table, &layout, &Mapping::default(), None)?)
+        Ok(Source::of_table(
+            &table,
+            &layout,
+            &Mapping::default(),
+            None,
+        )?)
     }
 }
 
@@ -133,7 +138,7 @@ pub struct Own {
     pub errors: Errors,
     /// Of the measured channels, without the sensors' noise.
     pub bands_measured: Coverage,
-    /// Of hidden states.
+    /// Of states that no channel shows as they are.
     pub bands_hidden: Coverage,
     /// Of the right model.
     pub constants: BTreeMap<String, Constant>,
@@ -212,7 +217,12 @@ fn shared(model: &Model, right: &Model) -> Vec<(usize, usize)> {
 }
 
 /// One column, from a row on.
-fn column(matrix: &[f64], k: usize, width: usize, from: usize) -> impl Iterator<Item = f64> + Clone {
+fn column(
+    matrix: &[f64],
+    k: usize,
+    width: usize,
+    from: usize,
+) -> impl Iterator<Item = f64> + Clone {
     matrix.iter().skip(from * width + k).step_by(width).copied()
 }
 
@@ -279,10 +289,10 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
         let truth = column(&clean.outputs, k, c, from);
         counted[0] = counted[0].and(inside(run, deviations, truth));
     }
-    let hidden = model.hidden();
+    let shown = model.system.direct();
     let truth = clean.truth.as_deref().unwrap_or(&[]);
     for (i, j) in shared(model, &records.right) {
-        if hidden.contains(&i) {
+        if !shown.contains(&Some(i)) {
             let run = column(&made.states, i, n, 0);
             let deviations = column(&made.deviations, i, n, 0);
             let truth = column(truth, j, clean.d_x, from);
@@ -344,7 +354,11 @@ pub fn own(place: &Place, model: &Model, records: &Records) -> Result<Own, Error
             .iter()
             .map(|w| w.at(Door::CommandLine))
             .collect(),
-        verdict: verdict.alarms.into_iter().chain(verdict.sentences).collect(),
+        verdict: verdict
+            .alarms
+            .into_iter()
+            .chain(verdict.sentences)
+            .collect(),
         train: mean(&train),
         passes: fit.facts.passes.len(),
     })

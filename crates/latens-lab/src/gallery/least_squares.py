@@ -289,10 +289,10 @@ class Fit:
         return away.reshape(-1, away.shape[2])
 
     def solve(self, z0, free, inputs, y, prior, most=EVALUATIONS):
-        """Over some entries of z; prior gives more residuals."""
-        def whole(part):
+        """Over some entries of z, from where they are; prior gives more residuals."""
+        def whole(part):  # part counts from z0: the first trust region follows from the size of what is optimised
             z = np.repeat(z0[:, None], part.shape[1], 1)
-            z[free] = part
+            z[free] += part
             return z
 
         def residuals(part):
@@ -305,10 +305,10 @@ class Fit:
             value = residuals(part[:, None] + steps)
             return (value[:, :n] - value[:, n:]) / (2 * h)
 
-        found = least_squares(lambda v: residuals(v[:, None])[:, 0], z0[free], jacobian, x_scale="jac",
+        found = least_squares(lambda v: residuals(v[:, None])[:, 0], np.zeros(len(free)), jacobian, x_scale="jac",
                               max_nfev=most, xtol=1e-12, ftol=1e-10, gtol=1e-12)
         z = z0.copy()
-        z[free] = found.x
+        z[free] += found.x
         return z, found
 
     def train(self):
@@ -316,9 +316,9 @@ class Fit:
         z = np.concatenate([np.zeros(k), self.w0, self.start])
         free = np.arange(len(z))
         evaluations, sigma = 0, DECAY
-        for _ in range(2 if m else 1):
+        for most in (EVALUATIONS, EVALUATIONS // 3) if m else (EVALUATIONS,):
             decay = lambda z, s=sigma: s * z[k:k + m]
-            z, found = self.solve(z, free, self.inputs, self.y, decay)
+            z, found = self.solve(z, free, self.inputs, self.y, decay, most)
             evaluations += found.nfev
             self.rms = np.sqrt(np.mean(self.misfits(z[:, None], self.inputs, self.y) ** 2))
             sigma = max(self.rms, 1e-4)

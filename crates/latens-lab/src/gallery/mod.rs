@@ -165,7 +165,10 @@ impl Grid<'_> {
         let open: Vec<&Place> = places.iter().filter(|p| !self.file(p).is_file()).collect();
         if open.len() < places.len() && !self.quiet {
             let done = places.len() - open.len();
-            host::note(&format!("{done} of {} cells are done already", places.len()));
+            host::note(&format!(
+                "{done} of {} cells are done already",
+                places.len()
+            ));
         }
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = jobs.unwrap_or_else(cores).min(open.len());

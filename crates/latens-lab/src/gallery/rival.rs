@@ -59,7 +59,9 @@ pub fn python() -> Option<PathBuf> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    tried.is_ok_and(|status| status.success()).then_some(program)
+    tried
+        .is_ok_and(|status| status.success())
+        .then_some(program)
 }
 
 /// The files of a cell, from which anyone can repeat it.
@@ -185,7 +187,8 @@ fn print(
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| e.to_string())?;
     if let Some(mut pipe) = child.stdin.take() {
-        pipe.write_all(SCRIPT.as_bytes()).map_err(|e| e.to_string())?;
+        pipe.write_all(SCRIPT.as_bytes())
+            .map_err(|e| e.to_string())?;
     }
     let done = child.wait_with_output().map_err(|e| e.to_string())?;
     if !done.status.success() {

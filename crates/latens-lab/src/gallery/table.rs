@@ -81,8 +81,18 @@ pub fn line(cell: &Cell) -> String {
 }
 
 const HEAD: [&str; 12] = [
-    "problem", "noise", "model", "seed", "error", "least squares", "ratio", "states", "bands",
-    "hidden", "z", "time",
+    "problem",
+    "noise",
+    "model",
+    "seed",
+    "error",
+    "least squares",
+    "ratio",
+    "states",
+    "bands",
+    "hidden",
+    "z",
+    "time",
 ];
 
 fn row(cell: &Cell) -> Vec<String> {
@@ -280,7 +290,11 @@ pub fn write(cells: &[Cell], folder: &Path) -> Result<String, Error> {
     let mut out = text::table(0, &sides, &rows);
     out += &format!("\n{LEGEND}");
     for (name, sum) in sums(cells) {
-        out += &format!("\n{name}, {}\n{}", text::count(sum.cells, "cell"), sum.sentences());
+        out += &format!(
+            "\n{name}, {}\n{}",
+            text::count(sum.cells, "cell"),
+            sum.sentences()
+        );
     }
     write_file(&folder.join("table.txt"), &out)?;
     write_file(&folder.join("table.csv"), &csv(cells))?;

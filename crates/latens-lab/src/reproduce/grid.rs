@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::cell::{self, Cell, Method, Status, System};
 use super::CELLS;
+use super::cell::{self, Cell, Method, Status, System};
 use crate::files::{alone, write_json};
 use crate::host;
 use latens::Error;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::cell::{Cell, Method, Score, Status};
-use super::statistics::{quantile, wilcoxon};
 use super::paper;
+use super::statistics::{quantile, wilcoxon};
 use crate::files::{write_file, write_json};
 use latens::Error;
 
