@@ -81,16 +81,21 @@ class Net:
         for o, i in self.shapes:
             layers.append((weights[at:at + o * i].reshape(o, i, -1), weights[at + o * i:at + o * (i + 1)]))
             at += o * (i + 1)
-        self.layers, self.direct = layers, weights[at:at + self.skip * self.arguments]
+        (w, self.bias), *self.deeper = layers
+        self.first = [w[:, k] for k in range(self.arguments)]
+        self.direct = weights[at:at + self.skip * self.arguments]
 
     def __call__(self, *arguments):
-        given = [np.atleast_1d((a - c) / s) for a, c, s in zip(arguments, self.center, self.scale)]
-        z = first = np.stack(np.broadcast_arrays(*given))
-        for k, (w, b) in enumerate(self.layers):
-            z = (w * z).sum(1) + b if w.shape[1] == 1 else np.einsum("oib,ib->ob", w, z) + b
-            z = np.tanh(z) if k + 1 < len(self.layers) else z
-        out = z[0] + ((self.direct * first).sum(0) if self.skip else 0)
-        return self.size * out
+        given = [(a - c) / s for a, c, s in zip(arguments, self.center, self.scale)]
+        z = self.bias
+        for w, g in zip(self.first, given):
+            z = z + w * g
+        for w, b in self.deeper:
+            z = np.add.reduce(w * np.tanh(z), 1) + b
+        z = z[0]
+        for w, g in zip(self.direct, given):
+            z = z + w * g
+        return self.size * z
 
 
 class Model:
@@ -305,8 +310,9 @@ class Fit:
             value = residuals(part[:, None] + steps)
             return (value[:, :n] - value[:, n:]) / (2 * h)
 
+        enough = 1e-5 if self.model.nets else 1e-10  # weights have flat directions without end
         found = least_squares(lambda v: residuals(v[:, None])[:, 0], np.zeros(len(free)), jacobian, x_scale="jac",
-                              max_nfev=most, xtol=1e-12, ftol=1e-10, gtol=1e-12)
+                              max_nfev=most, xtol=1e-12, ftol=enough, gtol=1e-12)
         z = z0.copy()
         z[free] += found.x
         return z, found
