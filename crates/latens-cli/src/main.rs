@@ -17,6 +17,7 @@ const AFTER_HELP: &str = "\
 First steps:
   latens demo                                  learn a neuron's hidden gate, in about a minute
   latens init                                  write a commented model file to fill in
+  latens init --list                           finished models of many fields, to start near your own
   latens init harmonic-oscillator              write a finished one, as a starting point
   latens simulate harmonic-oscillator.toml -o record.csv
   latens check harmonic-oscillator.toml record.csv   what the record can tell

@@ -1,4 +1,5 @@
-//! `latens init`: a model file to start from, a commented template or a built-in system.
+//! `latens init`: a model file to start from, a commented template, a built-in system or a problem of the
+//! gallery.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,16 +7,20 @@ use std::path::PathBuf;
 use clap::Args;
 use latens::record::write_atomic;
 use latens::suggest::suggest;
-use latens::systems::{self, SYSTEMS};
 
+use crate::commands::systems;
 use crate::failure::Failure;
-use crate::{output, text};
+use crate::{model, output, text};
 
-/// Write a model file to start from: a commented template, or a built-in system
+/// Write a model file to start from: a commented template, or a finished model of some field
 #[derive(Args)]
 pub struct Arguments {
-    /// A built-in system; `latens systems` lists them [default: a commented template]
+    /// A built-in system or a problem of the gallery; --list names them [default: a commented
+    /// template]
     name: Option<String>,
+    /// List what there is, by field
+    #[arg(long, conflicts_with_all = ["name", "output", "force"])]
+    list: bool,
     /// The file to write [default: NAME.toml, or model.toml for the template, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -28,15 +33,17 @@ pub struct Arguments {
 const TEMPLATE: &str = include_str!("template.toml");
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.list {
+        return text::print(&systems::by_field()?);
+    }
     let (name, found) = match &arguments.name {
         None => ("model", Some(TEMPLATE)),
-        Some(name) => (name.as_str(), systems::find(name)),
+        Some(name) => (name.as_str(), model::embedded(name)),
     };
     let Some(model) = found else {
-        let names = || SYSTEMS.iter().map(|(n, _)| *n);
-        let hint = match suggest(name, names()) {
+        let hint = match suggest(name, model::names()) {
             Some(close) => format!("did you mean {close}?"),
-            None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+            None => "`latens init --list` has what there is".into(),
         };
         return Err(Failure::Message(format!(
             "there is no built-in system `{name}`; {hint}"
@@ -48,8 +55,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     write_atomic(&path, |file| file.write_all(model.as_bytes()))
         .map_err(|e| Failure::file("write", &path, e))?;
     let shown = path.display();
+    let more = match arguments.name {
+        None => "\n`latens init --list` has finished models of many fields",
+        Some(_) => "",
+    };
     text::note(&format!(
-        "wrote {shown}; `latens simulate {shown} -o record.csv` makes data to try it on"
+        "wrote {shown}; `latens simulate {shown} -o record.csv` makes data to try it on{more}"
     ));
     Ok(())
 }

@@ -1,45 +1,60 @@
-//! `latens systems`: the built-in systems.
+//! `latens systems`: the built-in systems, and after them the gallery.
 
 use clap::Args;
 use latens::Model;
 use latens::systems::SYSTEMS;
+use latens_lab::gallery::PROBLEMS;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::text::{self, Side};
 
-/// List the built-in systems
+/// List the built-in systems, and the models of the gallery by field
 #[derive(Args)]
 pub struct Arguments {
-    /// Print a JSON array instead of a table
+    /// Print a JSON array of the built-in systems instead of a table
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let models = SYSTEMS
-        .iter()
-        .map(|(name, text)| Ok((*name, Model::from_text(name, text)?)))
-        .collect::<Result<Vec<_>, latens::Error>>()?;
     if arguments.json {
-        let all: Vec<_> = models.iter().map(|(name, m)| describe(name, m)).collect();
-        return text::print(&format!("{:#}\n", json!(all)));
+        let described = SYSTEMS
+            .iter()
+            .map(|(name, text)| Ok(describe(name, &Model::from_text(name, text)?)))
+            .collect::<Result<Vec<_>, latens::Error>>()?;
+        return text::print(&format!("{:#}\n", json!(described)));
     }
+    text::print(&by_field()?)
+}
+
+/// The six, and the gallery by field.
+pub fn by_field() -> Result<String, Failure> {
+    let six = SYSTEMS
+        .iter()
+        .map(|(name, text)| ("built-in", *name, *text));
+    let gallery = PROBLEMS.iter().map(|p| (p.field, p.name, p.text));
     let mut rows = vec![
         ["name", "system", "measured", "hidden"]
             .map(String::from)
             .to_vec(),
     ];
-    for (name, model) in &models {
+    let mut before = "";
+    for (field, name, text) in six.chain(gallery) {
+        if field != before {
+            rows.push([field, "", "", ""].map(String::from).to_vec());
+            before = field;
+        }
+        let model = Model::from_text(name, text).map_err(latens::Error::from)?;
         rows.push(vec![
-            (*name).into(),
+            format!("  {name}"),
             model.name.clone(),
-            measured(model).join(" "),
-            hidden(model).join(" "),
+            measured(&model).join(" "),
+            hidden(&model).join(" "),
         ]);
     }
     let table = text::table(0, &[Side::Left; 4], &rows);
-    text::print(&format!(
+    Ok(format!(
         "{table}\nlatens init NAME writes one as a model file; latens simulate NAME makes a record of it.\n"
     ))
 }

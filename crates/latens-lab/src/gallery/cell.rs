@@ -138,7 +138,7 @@ pub struct Own {
     pub errors: Errors,
     /// Of the measured channels, without the sensors' noise.
     pub bands_measured: Coverage,
-    /// Of hidden states.
+    /// Of states that no channel shows as they are.
     pub bands_hidden: Coverage,
     /// Of the right model.
     pub constants: BTreeMap<String, Constant>,
@@ -289,10 +289,10 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
         let truth = column(&clean.outputs, k, c, from);
         counted[0] = counted[0].and(inside(run, deviations, truth));
     }
-    let hidden = model.hidden();
+    let shown = model.system.direct();
     let truth = clean.truth.as_deref().unwrap_or(&[]);
     for (i, j) in shared(model, &records.right) {
-        if hidden.contains(&i) {
+        if !shown.contains(&Some(i)) {
             let run = column(made.states.as_slice(), i, n, 0);
             let deviations = column(made.deviations.as_slice(), i, n, 0);
             let truth = column(truth, j, clean.d_x, from);

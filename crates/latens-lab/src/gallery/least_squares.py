@@ -81,16 +81,21 @@ class Net:
         for o, i in self.shapes:
             layers.append((weights[at:at + o * i].reshape(o, i, -1), weights[at + o * i:at + o * (i + 1)]))
             at += o * (i + 1)
-        self.layers, self.direct = layers, weights[at:at + self.skip * self.arguments]
+        (w, self.bias), *self.deeper = layers
+        self.first = [w[:, k] for k in range(self.arguments)]
+        self.direct = weights[at:at + self.skip * self.arguments]
 
     def __call__(self, *arguments):
-        given = [np.atleast_1d((a - c) / s) for a, c, s in zip(arguments, self.center, self.scale)]
-        z = first = np.stack(np.broadcast_arrays(*given))
-        for k, (w, b) in enumerate(self.layers):
-            z = (w * z).sum(1) + b if w.shape[1] == 1 else np.einsum("oib,ib->ob", w, z) + b
-            z = np.tanh(z) if k + 1 < len(self.layers) else z
-        out = z[0] + ((self.direct * first).sum(0) if self.skip else 0)
-        return self.size * out
+        given = [(a - c) / s for a, c, s in zip(arguments, self.center, self.scale)]
+        z = self.bias
+        for w, g in zip(self.first, given):
+            z = z + w * g
+        for w, b in self.deeper:
+            z = np.add.reduce(w * np.tanh(z), 1) + b
+        z = z[0]
+        for w, g in zip(self.direct, given):
+            z = z + w * g
+        return self.size * z
 
 
 class Model:
@@ -289,10 +294,10 @@ class Fit:
         return away.reshape(-1, away.shape[2])
 
     def solve(self, z0, free, inputs, y, prior, most=EVALUATIONS):
-        """Over some entries of z; prior gives more residuals."""
-        def whole(part):
+        """Over some entries of z, from where they are; prior gives more residuals."""
+        def whole(part):  # part counts from z0: the first trust region follows from the size of what is optimised
             z = np.repeat(z0[:, None], part.shape[1], 1)
-            z[free] = part
+            z[free] += part
             return z
 
         def residuals(part):
@@ -305,10 +310,11 @@ class Fit:
             value = residuals(part[:, None] + steps)
             return (value[:, :n] - value[:, n:]) / (2 * h)
 
-        found = least_squares(lambda v: residuals(v[:, None])[:, 0], z0[free], jacobian, x_scale="jac",
-                              max_nfev=most, xtol=1e-12, ftol=1e-10, gtol=1e-12)
+        enough = 1e-5 if self.model.nets else 1e-10  # weights have flat directions without end
+        found = least_squares(lambda v: residuals(v[:, None])[:, 0], np.zeros(len(free)), jacobian, x_scale="jac",
+                              max_nfev=most, xtol=1e-12, ftol=enough, gtol=1e-12)
         z = z0.copy()
-        z[free] = found.x
+        z[free] += found.x
         return z, found
 
     def train(self):
@@ -316,9 +322,9 @@ class Fit:
         z = np.concatenate([np.zeros(k), self.w0, self.start])
         free = np.arange(len(z))
         evaluations, sigma = 0, DECAY
-        for _ in range(2 if m else 1):
+        for most in (EVALUATIONS, EVALUATIONS // 3) if m else (EVALUATIONS,):
             decay = lambda z, s=sigma: s * z[k:k + m]
-            z, found = self.solve(z, free, self.inputs, self.y, decay)
+            z, found = self.solve(z, free, self.inputs, self.y, decay, most)
             evaluations += found.nfev
             self.rms = np.sqrt(np.mean(self.misfits(z[:, None], self.inputs, self.y) ** 2))
             sigma = max(self.rms, 1e-4)
