@@ -6,7 +6,7 @@
 //! and the free run is scored.
 
 use super::ensemble::{self, Band};
-use super::facts::{self, Facts, MemberFacts, RecordFacts, Role};
+use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts, Role};
 use super::{Fit, Track, proof};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
@@ -366,8 +366,35 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
         mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
     });
     fit.facts.ensemble = facts.collect();
+    fit.facts.unknowns = common_constants(&members);
     fit.members = members.into_iter().map(|(_, member)| member).collect();
     fit
+}
+
+/// The unknown constants of members that differ in structure, each with its weight: what the data
+/// do not decide between is part of the deviation. Those of equal weight are other starts of one
+/// structure, and the best speaks.
+fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
+    let sum: f64 = members.iter().map(|(weight, _)| weight).sum();
+    let best = members.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    let best = &best.expect("members").1.facts.unknowns;
+    let structure = members[0].1.facts.structure;
+    if members.iter().all(|(_, m)| m.facts.structure == structure) {
+        return best.clone();
+    }
+    let mixed = |(i, constant): (usize, &Constant)| {
+        let each = || members.iter().map(|(w, m)| (w / sum, &m.facts.unknowns[i]));
+        let value: f64 = each().map(|(w, c)| w * c.value).sum();
+        let variance: f64 = each()
+            .map(|(w, c)| w * (c.std.powi(2) + (c.value - value).powi(2)))
+            .sum();
+        Constant {
+            value,
+            std: variance.sqrt(),
+            ..constant.clone()
+        }
+    };
+    best.iter().enumerate().map(mixed).collect()
 }
 
 /// What the members of an ensemble say together, each with its weight.

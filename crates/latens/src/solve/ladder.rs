@@ -28,9 +28,10 @@ const SOUND: f64 = 0.1;
 /// Samples of a record below which no block of it is held back.
 const FEWEST: usize = 100;
 
-/// A network of few weights is learned from so many seeds.
-const FEW_WEIGHTS: usize = 60;
-const SEEDS: u64 = 3;
+/// A network of few weights, and the seeds that it is learned from: at the least, at the most.
+const FEW_WEIGHTS: usize = 100;
+const FEWEST_SEEDS: u64 = 3;
+const SEEDS: u64 = 5;
 
 /// A structure and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,9 +82,11 @@ pub fn run(
                 ..*simpler
             };
             if structure == Structure::Whole {
-                seeded(solver, &own, observer)
+                let simpler = tried.iter().map(|(_, kept)| rank(kept));
+                let simpler = simpler.max_by(|a, b| a.partial_cmp(b).expect("ranks are numbers"));
+                seeded(solver, &own, simpler, observer)
             } else {
-                seeded(solver, &own, &mut Quiet(observer))
+                starts::run(solver, &own, &[], &mut Quiet(observer))
             }
         });
         let kept = match learned {
@@ -113,17 +116,23 @@ pub fn run(
     choose(solver, problem, tried, rungs, observer)
 }
 
-/// Learns from the seed of the settings, and a network of few weights with noise from the next ones
-/// too: such networks have several minima, and cost little.
-fn seeded(solver: &dyn Solver, problem: &Problem, observer: &mut dyn Observer) -> Result<Kept, Error> {
+/// Learns from the seed of the settings. A network of few weights has several minima and costs
+/// little: with noise it is learned from some more seeds, and from yet more while it explains the
+/// data less well than a simpler one.
+fn seeded(
+    solver: &dyn Solver,
+    problem: &Problem,
+    simpler: Option<Rank>,
+    observer: &mut dyn Observer,
+) -> Result<Kept, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
-    let small = (1..=FEW_WEIGHTS).contains(&(system.parameters() - system.unknowns()));
-    let linear = system.networks().iter().all(|n| n.layers.is_empty());
+    let small = system.parameters() - system.unknowns() <= FEW_WEIGHTS;
     let alone = settings.starts.max(settings.ensemble) == 1;
-    let seeds = if problem.noisy() && small && !linear && alone { SEEDS } else { 1 };
     let mut best = starts::run(solver, problem, &[], observer)?;
-    for more in 1..seeds {
-        if best.stopped {
+    for more in 1..SEEDS {
+        let enough = simpler.is_none_or(|simpler| rank(&best) >= simpler);
+        let enough = enough && (more >= FEWEST_SEEDS || !problem.noisy());
+        if best.stopped || enough || !small || !alone {
             break;
         }
         let settings = Settings {
@@ -148,8 +157,10 @@ fn seeded(solver: &dyn Solver, problem: &Problem, observer: &mut dyn Observer) -
     Ok(best)
 }
 
-/// What starts are compared by: whether they failed, whether they explain the data, the evidence.
-fn rank(kept: &Kept) -> (bool, bool, f64) {
+/// What starts are compared by: whether they are sound, whether they explain the data, the evidence.
+type Rank = (bool, bool, f64);
+
+fn rank(kept: &Kept) -> Rank {
     let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
     let learned = &kept.learned[0].1;
     let evidence = learned.evidence.as_ref().map_or(f64::NEG_INFINITY, |e| e.log);

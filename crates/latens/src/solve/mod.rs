@@ -344,11 +344,11 @@ impl Problem<'_> {
         Pieces { records, prior }
     }
 
-    /// Whether any channel is noisy, not only rounded.
+    /// Whether any channel is noisy, not only rounded: near the resolution noise still decides.
     pub fn noisy(&self) -> bool {
         let each = self.scales.noise.iter().zip(&self.scales.range);
         each.into_iter()
-            .any(|(noise, range)| *noise > RESOLUTION * range)
+            .any(|(noise, range)| *noise > 0.5 * RESOLUTION * range)
     }
 
     /// The variance that a channel's noise counts as at the least.

@@ -100,6 +100,9 @@ pub(super) fn one_segment(solver: &dyn Solver, settings: &Settings) -> Result<()
     }
 }
 
+/// What is kept is the kept stage itself where settling made its free run this much worse.
+const WORSE: f64 = 1.05;
+
 /// Learns by whole-record Newton, from what the known physics says alone, or from where an earlier
 /// fit was.
 fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<Learned, Error> {
@@ -126,7 +129,14 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         prior: at.prior.clone(),
         variance_inflation: at.variance_inflation,
     } } else {
+        let kept = iterate.clone();
         let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
+        let error = problem.validation_error(&iterate.theta, &settled.noise);
+        let error =
+            error.unwrap_or_else(|| problem.free_run_error(&iterate.theta, &iterate.states));
+        if error.is_nan() || error > -WORSE * at.merit() {
+            iterate = kept;
+        }
         stopped = matches!(end, End::Stopped(_));
         settled
     };

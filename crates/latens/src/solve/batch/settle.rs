@@ -15,6 +15,14 @@ const AT_THE_END: Limits = Limits {
     patience: 3,
     ..ON_THE_WAY
 };
+/// A unit of the objective is 1.4 standard deviations of a constant: these must be small beside their
+/// own.
+const TO_THE_LAST: Limits = Limits {
+    tolerance: 2e-5,
+    patience: 2,
+    iterations: 12,
+    ..ON_THE_WAY
+};
 const NOISE_FREE_END: Limits = Limits {
     tolerance: 3e-3,
     iterations: 4,
@@ -143,6 +151,17 @@ pub(super) fn settle(
             let (posterior, ..) = newton.evidence(iterate, newton.thinning());
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
+    }
+    if !matches!(end, End::Stopped(_)) {
+        let inflated = noise.times(variance_inflation);
+        let newton = Newton::new(problem, &prior, &inflated);
+        let mut counter = Counter {
+            stage: stages,
+            stages: stages + 1,
+            observer,
+        };
+        at.damping.restart();
+        end = newton.minimise(iterate, &mut at.damping, &TO_THE_LAST, &mut counter)?;
     }
     let settled = Settled {
         noise,

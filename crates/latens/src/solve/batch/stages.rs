@@ -7,6 +7,7 @@ use crate::Error;
 use crate::look;
 use crate::model::settings::{Level, Settings};
 use crate::numerics::objective::Noise;
+use crate::record::Record;
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed, Stage};
 use crate::solve::{Observer, PassReport, Problem};
 
@@ -43,6 +44,9 @@ const NOISY_WAY: Limits = Limits {
 pub const EXACT_DEFECT_RATIO: f64 = 1e-3;
 /// With noise it is when the defects are worth less than this: a parameter is worth half a unit.
 const EXACT_DEFECT: f64 = 0.1;
+/// What is left over is noise, however small, where it is worth this much of a reading: noise of the
+/// size that a channel counts as having is worth half a unit.
+const NOISE_LEFT: f64 = 0.05;
 /// With noise free runs closer to each other than this part are equally good, and the tighter of
 /// two stages is kept.
 const EQUAL_FREE_RUNS: f64 = 0.02;
@@ -121,6 +125,8 @@ pub(super) fn tighten(
         _ => first.stages..first.stages + settings.passes,
     };
     let last = stages.end;
+    let measured = |r: &Record| r.outputs.iter().filter(|y| !y.is_nan()).count();
+    let readings = problem.records.iter().map(measured).sum::<usize>() as f64;
     for stage in stages {
         let mut counter = Counter {
             stage,
@@ -203,7 +209,8 @@ Next::Stage
             damping: damping.clone(),
         };
         let merit = at.merit();
-        let equal = if problem.noisy() { EQUAL_FREE_RUNS } else { 0.0 };
+        let noise = problem.noisy() || iterate.cost.data > NOISE_LEFT * readings;
+        let equal = if noise { EQUAL_FREE_RUNS } else { 0.0 };
         if merit >= known - equal * known.abs() || known.is_infinite() {
             best = Some(Best {
                 at,
@@ -227,7 +234,7 @@ Next::Stage
         let limit = if problem.noisy() {
             EXACT_DEFECT
         } else {
-            EXACT_DEFECT_RATIO * iterate.cost.data
+            EXACT_DEFECT.min(EXACT_DEFECT_RATIO * iterate.cost.data)
         };
         let late = stage > first.stages + 1 || resumed || first_tightness > 0.0;
         let exact = late && iterate.cost.physics < limit;
