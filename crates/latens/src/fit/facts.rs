@@ -143,6 +143,13 @@ pub struct Facts {
     /// What blocks that were held back have shown, where misfits say that the model is not right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
+    /// Whether misfits that are correlated over samples say that the model is not right.
+    #[serde(default)]
+    pub contradicted: bool,
+    /// Whether θ is that of pieces of the records, each from a start of its own: they predicted
+    /// what was held back better than the whole records.
+    #[serde(default)]
+    pub in_pieces: bool,
     /// How much there is of the file's networks.
     #[serde(default = "whole")]
     pub structure: Structure,
@@ -353,6 +360,8 @@ impl Facts {
             ensemble: vec![],
             stream: None,
             proof: None,
+            contradicted: learned.contradicted,
+            in_pieces: learned.in_pieces,
             structure: Structure::Whole,
             rungs: vec![],
         }

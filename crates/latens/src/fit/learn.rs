@@ -233,7 +233,7 @@ fn go(
         for (seed, learned) in kept.learned {
             let mut fit = problem.simplified(structure, |p| {
                 let mut fit = fitted(p, data, seed, learned);
-                if fit.facts.variance_inflation > 1.0 && !kept.stopped {
+                if fit.facts.contradicted && !kept.stopped {
                     fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
                 }
                 Ok::<_, Error>(fit)

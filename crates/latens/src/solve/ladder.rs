@@ -164,7 +164,7 @@ fn rank(kept: &Kept) -> Rank {
     let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
     let learned = &kept.learned[0].1;
     let evidence = learned.evidence.as_ref().map_or(f64::NEG_INFINITY, |e| e.log);
-    (sound, learned.variance_inflation == 1.0, evidence)
+    (sound, !learned.contradicted, evidence)
 }
 
 /// The structures that there is reason to try, the simplest first.
@@ -198,7 +198,7 @@ fn choose(
     let stopped = tried.iter().any(|(_, kept)| kept.stopped);
     let explains = |kept: &Kept| {
         let learned = &kept.learned[0].1;
-        learned.variance_inflation == 1.0 && kept.attempts.iter().any(|a| a.kept && a.failure.is_none())
+        !learned.contradicted && kept.attempts.iter().any(|a| a.kept && a.failure.is_none())
     };
     let evidence = |kept: &Kept| {
         let found = kept.learned[0].1.evidence.as_ref();

@@ -242,6 +242,10 @@ pub struct Learned {
     pub free_run: f64,
     /// The free run over each training record, where the solver has a start of its own for it.
     pub free_runs: Option<Vec<Trajectory>>,
+    /// Whether misfits that are correlated over samples say that the model is not right.
+    pub contradicted: bool,
+    /// Whether θ is that of pieces of the records, each from a start of its own.
+    pub in_pieces: bool,
     /// Where the solver computes it.
     pub evidence: Option<Evidence>,
     /// How far it came; what it can be resumed from.
@@ -281,6 +285,8 @@ impl Learned {
             noise: noise.clone(),
             free_run: reports.last().map_or(f64::NAN, |r| r.free_run),
             free_runs,
+            contradicted: false,
+            in_pieces: false,
             consistency: f64::NAN,
             variance_inflation: 1.0,
             draws: vec![],

@@ -258,6 +258,8 @@ mod tests {
             reports: vec![],
             free_run: error,
             free_runs: None,
+            contradicted: false,
+            in_pieces: false,
             consistency: 1.0,
             variance_inflation: 1.0,
             draws: vec![],

@@ -140,6 +140,17 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         stopped = matches!(end, End::Stopped(_));
         settled
     };
+    let mut in_pieces = false;
+    if variance_inflation > 1.0
+        && problem.thorough
+        && !stopped
+        && let Some(theta) = ways::pieces_predict_better(problem, &iterate.theta)
+    {
+        iterate.states = problem.exact_states(&theta);
+        iterate.theta = theta;
+        variance_inflation = Newton::new(problem, &prior, &noise).variance_inflation(&iterate);
+        in_pieces = true;
+    }
     at.variance_inflation = variance_inflation;
     // all variances times a factor leave the gains and multiply the states' own covariance
     let inflated = noise.times(variance_inflation);
@@ -188,6 +199,8 @@ problem.measured_error(&iterate.theta, &noise, &smoothed)
 simulated
 },
         free_runs: None,
+        contradicted,
+        in_pieces,
         variance_inflation,
         smoothed,
         noise,

@@ -231,11 +231,10 @@ Next::Stage
         };
         stopped = !observer.pass(&report);
         reports.push(report);
-        let limit = if problem.noisy() {
-            EXACT_DEFECT
-        } else {
-            EXACT_DEFECT.min(EXACT_DEFECT_RATIO * iterate.cost.data)
-        };
+        let mut limit = EXACT_DEFECT * variance_inflation;
+        if !problem.noisy() {
+            limit = limit.min(EXACT_DEFECT_RATIO * iterate.cost.data);
+        }
         let late = stage > first.stages + 1 || resumed || first_tightness > 0.0;
         let exact = late && iterate.cost.physics < limit;
         let lost = merit < LOST_FREE_RUN_FACTOR * known;

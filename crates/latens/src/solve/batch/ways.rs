@@ -11,7 +11,7 @@ use super::newton::Newton;
 use super::stages::{Begin, Tightened, first_prior, stage_noise, tighten};
 use crate::Error;
 use crate::look::RESOLUTION;
-use crate::solve::{Observer, Problem, Silent};
+use crate::solve::{Observer, Problem, Silent, halves};
 
 /// The data are explained where a free run errs by no more than this many times their noise.
 const EXPLAINED: f64 = 1.3;
@@ -27,6 +27,10 @@ const GONE_ON_WITH: usize = 2;
 const FAR: f64 = 1.5;
 /// Samples at the most that they are looked at on.
 const LOOKED_ALONG: usize = 4000;
+/// Pieces have to predict what was held back better by this factor.
+const CLEARLY_BETTER: f64 = 0.95;
+/// Ways whose errors differ by less than this part have ended at the same place.
+const SAME: f64 = 0.02;
 /// Another way has to be better by this factor: it is not what the others are compared with.
 const BETTER: f64 = 0.99;
 
@@ -38,8 +42,7 @@ pub(super) fn best(
 ) -> Result<Tightened, Error> {
     let guess = theta.clone();
     let mut found = tighten(problem, Begin::loose(problem, theta), observer);
-    let several = problem.model.system.parameters() == problem.model.unknowns.len();
-    if !several || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
+    if !only_constants(problem) || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
         return found;
     }
     let mut go_on = |found: &mut Result<Tightened, Error>, theta: Vec<f64>| {
@@ -48,7 +51,18 @@ pub(super) fn best(
         *found = better(std::mem::replace(found, Err(Error::Stopped)), next);
         done(problem, found)
     };
+    let merit = |found: &Result<Tightened, Error>| match found {
+        Ok(found) => found.best.at.merit(),
+        Err(_) => f64::NEG_INFINITY,
+    };
+    let loose = merit(&found);
     if go_on(&mut found, guess.clone()) {
+        return found;
+    }
+    // two ways that end at the same place: it is the model that is not better
+    let reports = found.as_ref().map_or(&[][..], |f| &f.reports);
+    let tight = reports.last().map_or(f64::NAN, |r| -r.validation.unwrap_or(r.free_run));
+    if (loose - tight).abs() < SAME * loose.abs() {
         return found;
     }
     if let Some(theta) = in_pieces(problem, &guess)
@@ -127,6 +141,40 @@ fn in_pieces(problem: &Problem, guess: &[f64]) -> Option<Vec<f64>> {
     let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
     let found = tighten(&pieces, begin, &mut Silent).ok()?;
     Some(found.best.iterate.theta)
+}
+
+/// θ of pieces of the records, where it predicts halves that were held back clearly better than θ of
+/// the whole records does: what a wrong model lacks adds up over a long simulation, and constants
+/// that follow it there serve no other record.
+pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<Vec<f64>> {
+    if !only_constants(problem) || problem.records.iter().any(|r| r.len() < 4 * FEWEST) {
+        return None;
+    }
+    let halves = halves(problem);
+    let (mut whole, mut pieces) = (0.0, 0.0);
+    for half in 0..2 {
+        let fold = Problem {
+            validate: &halves[1 - half].records,
+            thorough: false,
+            ..halves[half].of(problem)
+        };
+        let error = |theta: &[f64]| fold.validation_error(theta, fold.noise).unwrap_or(f64::NAN);
+        let alone = Problem {
+            validate: &[],
+            ..fold
+        };
+        let begin = Begin::tight(&alone, theta.to_vec(), vec![]);
+        let found = tighten(&alone, begin, &mut Silent).ok()?;
+        whole += error(&found.best.iterate.theta).powi(2);
+        pieces += error(&in_pieces(&alone, theta)?).powi(2);
+    }
+    let better = pieces.sqrt() < CLEARLY_BETTER * whole.sqrt();
+    if better { in_pieces(problem, theta) } else { None }
+}
+
+/// Whether θ has no weights.
+fn only_constants(problem: &Problem) -> bool {
+    problem.model.system.parameters() == problem.model.unknowns.len()
 }
 
 /// Other values of the constants, spread evenly within their scales: those whose simulations follow

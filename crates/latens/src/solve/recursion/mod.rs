@@ -267,6 +267,8 @@ fn run(
         covariance,
         noise: noise.clone(),
         free_runs: None,
+            contradicted: false,
+            in_pieces: false,
         free_run: problem.measured_error(&theta, problem.noise, &smoothed),
         theta,
         smoothed,
