@@ -3,6 +3,7 @@
 mod data_sets;
 mod documents;
 mod fitting;
+mod gallery;
 mod instruction_sets;
 mod pages;
 mod program;
