@@ -88,6 +88,8 @@ pub(super) struct Newton<'a> {
     noise: Vec<Noise>,
     /// P_θ0.
     prior: &'a [f64],
+    /// Whether simulations are tried in place of trajectories.
+    simulates: bool,
 }
 
 impl<'a> Newton<'a> {
@@ -100,7 +102,16 @@ impl<'a> Newton<'a> {
             problem,
             noise: each.collect(),
             prior,
+            simulates: true,
         }
+    }
+
+    /// The same without simulations: with loose physics and noise the trajectory is what the data
+    /// say of the hidden states, and a simulation by networks that have learned nothing yet may
+    /// lie on another branch of them.
+    pub fn without_simulations(mut self) -> Self {
+        self.simulates = false;
+        self
     }
 
     pub fn smoother<'b>(&'b self, theta: &'b [f64], i: usize) -> Smoother<'b> {
@@ -387,6 +398,9 @@ impl<'a> Newton<'a> {
         i: usize,
         (states, cost): &(Trajectory, Cost),
     ) -> Option<(Trajectory, Cost)> {
+        if !self.simulates {
+            return None;
+        }
         let (stepper, record) = (self.problem.stepper, &self.problem.records[i]);
         let run = score::free_run(stepper, record, theta, states.row(0));
         let own = self.smoother(theta, i).cost(&run);

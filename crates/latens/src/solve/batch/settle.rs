@@ -87,6 +87,11 @@ pub(super) fn settle(
     let mut end = End::Hopeless;
     if problem.noisy() && settings.estimate_prior && variance_inflation == 1.0 {
         let mut before = f64::NEG_INFINITY;
+        // where physics is all but exact θ moves slowly: the stage that the evidence favours is
+        // as good for this, and the last steps are tight again
+        let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
+        let looser = stage_noise(problem, settings, likely.min(at.tightness));
+        let tight = std::mem::replace(&mut noise.process, looser.process);
         for _ in 0..PRIOR_ROUNDS {
             let newton = Newton::new(problem, &prior, &noise);
             let mut counter = Counter {
@@ -111,6 +116,7 @@ pub(super) fn settle(
             }
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
+        noise.process = tight;
     }
     for round in 0..ROUNDS {
         let inflated = noise.times(variance_inflation);

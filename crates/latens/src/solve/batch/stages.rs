@@ -16,6 +16,8 @@ const KNOWN_ROW_FACTOR: f64 = 1e-3;
 /// Decades by which stages that begin tight are tightened at first: a simulation, all but for
 /// rounding.
 const TIGHT_DECADES: f64 = 4.0;
+/// Decades below which physics is loose: trajectories are not yet simulations.
+const LOOSE_DECADES: f64 = 1.0;
 /// Misfits are held to contradict the model on the way where they repeat themselves so many times:
 /// there it may yet become better.
 const CONTRADICTED: f64 = 2.0;
@@ -158,7 +160,10 @@ f64::INFINITY
                 tightness
             };
             let noise = stage_noise(problem, settings, tighter).times(variance_inflation);
-            let newton = Newton::new(problem, &prior, &noise);
+            let mut newton = Newton::new(problem, &prior, &noise);
+            if problem.noisy() && tighter < LOOSE_DECADES {
+                newton = newton.without_simulations();
+            }
             end = newton.minimise(&mut iterate, &mut damping, &limits, &mut counter)?;
             if end != End::Hopeless {
                 tightness = tighter;
