@@ -223,7 +223,7 @@ fn go(
         prior: &prior,
         noise: &noise,
         constants: &[],
-        thorough: true,
+        in_pieces: None,
     };
     let Climbed { kept, rungs } = ladder::run(solver, &problem, resumed, observer)?;
     let (mut fits, mut attempts, mut stopped) = (vec![], vec![], false);

@@ -2,8 +2,8 @@
 //! back.
 //!
 //! Bands count what the data leave open *if the model is right*. Where misfits show that it is
-//! not, each half of the records is predicted by what is learned from the other, and bands become
-//! as wide as the errors seen there. The same trial says how such a model is best started: at
+//! not, each half of the records is predicted by what is learned from the other, and the bands of
+//! the fit become as wide as the errors seen there. The same trial says how such a model is best started: at
 //! the state that the last measurements show, or at the one whose simulation fits all of the
 //! first samples, which the model's own errors move less.
 
@@ -13,7 +13,7 @@ use super::Fit;
 use super::predict::{Predictor, Start};
 use crate::Error;
 use crate::record::Record;
-use crate::solve::{self, Learned, Observer, Problem, Quiet, Solver};
+use crate::solve::{self, Observer, Problem, Quiet, Solver};
 
 /// Samples of a record below which no block of it is held back.
 const FEWEST: usize = 100;
@@ -46,7 +46,7 @@ pub(super) fn held_back(
     let mut trials = [Trial::default(), Trial::default()];
     for half in 0..2 {
         let fold = Problem {
-            thorough: false,
+            in_pieces: Some(fit.facts.in_pieces),
             ..halves[half].of(problem)
         };
         // constants find their place from anywhere near; a network would remember the other half
@@ -62,8 +62,18 @@ pub(super) fn held_back(
         };
         for record in &halves[1 - half].records {
             for (exact_start, trial) in [false, true].into_iter().zip(&mut trials) {
-                let predictor = predictor(problem, fit, &learned, exact_start);
-                trial.add(&predictor, record, &problem.scales.range);
+                let promised = Predictor {
+                    exact_start,
+                    ..fit.predictor()
+                };
+                let blind = Predictor {
+                    theta: &learned.theta,
+                    draws: &[],
+                    noise: &learned.noise,
+                    variance_inflation: learned.variance_inflation,
+                    ..promised
+                };
+                trial.add(&promised, &blind, record);
             }
         }
     }
@@ -76,24 +86,6 @@ pub(super) fn held_back(
         widening,
         exact_start,
     }))
-}
-
-fn predictor<'a>(
-    problem: &Problem<'a>,
-    fit: &'a Fit,
-    learned: &'a Learned,
-    exact_start: bool,
-) -> Predictor<'a> {
-    Predictor {
-        model: problem.model,
-        theta: &learned.theta,
-        draws: &learned.draws,
-        noise: &learned.noise,
-        variance_inflation: learned.variance_inflation,
-        exact_start,
-        widening: 1.0,
-        ..fit.predictor()
-    }
 }
 
 /// Predictions of blocks from one kind of start.
@@ -111,18 +103,21 @@ impl Trial {
         (self.square / self.count).sqrt()
     }
 
-    fn add(&mut self, predictor: &Predictor, record: &Record, range: &[f64]) {
-        let made = predictor.predict(record, Start::WarmUp(Start::samples(record)));
+    /// A block that `blind` has not seen, and what `promised` says of its own errors there.
+    fn add(&mut self, promised: &Predictor, blind: &Predictor, record: &Record) {
+        let start = Start::WarmUp(Start::samples(record));
+        let made = blind.predict(record, start);
+        let promise = promised.predict(record, start);
         for k in made.from..record.len() {
-            let (outputs, deviations) = (&made.outputs, &made.output_deviations);
+            let (outputs, deviations) = (&made.outputs, &promise.output_deviations);
             let row = k - made.from;
             for (c, y) in record.output(k).iter().enumerate() {
                 if y.is_nan() {
                     continue;
                 }
                 let off = y - outputs.row(row)[c];
-                let variance = deviations.row(row)[c].powi(2) + predictor.noise.measurement[c];
-                self.square += (off / range[c]).powi(2);
+                let variance = deviations.row(row)[c].powi(2) + promised.noise.measurement[c];
+                self.square += (off / promised.range[c]).powi(2);
                 self.surprise += off * off / variance;
                 self.count += 1.0;
             }

@@ -262,7 +262,7 @@ fn held_back(
         for half in 0..2 {
             let fold = Problem {
                 validate: &halves[1 - half].records,
-                thorough: false,
+                in_pieces: Some(false),
                 ..halves[half].of(problem)
             };
             let error = fold.simplified(structure, |fold| {

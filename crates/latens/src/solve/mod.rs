@@ -185,8 +185,9 @@ pub struct Problem<'a> {
     pub noise: &'a Noise,
     /// The unknown constants' entries of θ to begin with; where there are none, their guesses.
     pub constants: &'a [f64],
-    /// Whether time may be spent on trials with parts of the records.
-    pub thorough: bool,
+    /// Whether a model that the data contradict is learned from pieces of the records; where nobody
+    /// says, halves that are held back decide.
+    pub in_pieces: Option<bool>,
 }
 
 /// Pieces of the records of a problem.

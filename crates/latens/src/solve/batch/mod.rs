@@ -142,7 +142,6 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     };
     let mut in_pieces = false;
     if variance_inflation > 1.0
-        && problem.thorough
         && !stopped
         && let Some(theta) = ways::pieces_predict_better(problem, &iterate.theta)
     {

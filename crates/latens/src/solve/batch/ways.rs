@@ -8,7 +8,8 @@
 //! with where there are any, is gone on with.
 
 use super::newton::Newton;
-use super::stages::{Begin, Tightened, first_prior, stage_noise, tighten};
+use super::settle::settle;
+use super::stages::{Begin, Best, Tightened, first_prior, stage_noise, tighten};
 use crate::Error;
 use crate::look::RESOLUTION;
 use crate::solve::{Observer, Problem, Silent, halves};
@@ -48,21 +49,18 @@ pub(super) fn best(
     let mut go_on = |found: &mut Result<Tightened, Error>, theta: Vec<f64>| {
         let reports = found.as_ref().map_or(vec![], |f| f.reports.clone());
         let next = tighten(problem, Begin::tight(problem, theta, reports), observer);
+        // two ways that end at the same place: it is the model that is not better
+        let same = match (&*found, &next) {
+            (Ok(found), Ok(next)) => {
+                let [found, next] = [found, next].map(|way| way.best.at.merit());
+                (found - next).abs() < SAME * found.abs()
+            }
+            _ => false,
+        };
         *found = better(std::mem::replace(found, Err(Error::Stopped)), next);
-        done(problem, found)
+        same || done(problem, found)
     };
-    let merit = |found: &Result<Tightened, Error>| match found {
-        Ok(found) => found.best.at.merit(),
-        Err(_) => f64::NEG_INFINITY,
-    };
-    let loose = merit(&found);
     if go_on(&mut found, guess.clone()) {
-        return found;
-    }
-    // two ways that end at the same place: it is the model that is not better
-    let reports = found.as_ref().map_or(&[][..], |f| &f.reports);
-    let tight = reports.last().map_or(f64::NAN, |r| -r.validation.unwrap_or(r.free_run));
-    if (loose - tight).abs() < SAME * loose.abs() {
         return found;
     }
     if let Some(theta) = in_pieces(problem, &guess)
@@ -139,14 +137,22 @@ fn in_pieces(problem: &Problem, guess: &[f64]) -> Option<Vec<f64>> {
     }
     let pieces = cut.of(problem);
     let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
-    let found = tighten(&pieces, begin, &mut Silent).ok()?;
-    Some(found.best.iterate.theta)
+    let Best { mut at, mut iterate } = tighten(&pieces, begin, &mut Silent).ok()?.best;
+    let stages = at.stages;
+    settle(&pieces, &mut at, &mut iterate, stages, &mut Silent).ok()?;
+    let finite = iterate.theta.iter().all(|t| t.is_finite());
+    finite.then_some(iterate.theta)
 }
 
 /// θ of pieces of the records, where it predicts halves that were held back clearly better than θ of
 /// the whole records does: what a wrong model lacks adds up over a long simulation, and constants
 /// that follow it there serve no other record.
 pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<Vec<f64>> {
+    match problem.in_pieces {
+        Some(false) => return None,
+        Some(true) => return in_pieces(problem, theta),
+        None => {}
+    }
     if !only_constants(problem) || problem.records.iter().any(|r| r.len() < 4 * FEWEST) {
         return None;
     }
@@ -155,7 +161,7 @@ pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<
     for half in 0..2 {
         let fold = Problem {
             validate: &halves[1 - half].records,
-            thorough: false,
+            in_pieces: Some(false),
             ..halves[half].of(problem)
         };
         let error = |theta: &[f64]| fold.validation_error(theta, fold.noise).unwrap_or(f64::NAN);
