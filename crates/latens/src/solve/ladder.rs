@@ -15,6 +15,7 @@ use super::checkpoint::Resumed;
 use super::starts::{self, Kept};
 use super::{Observer, Problem, Quiet, Solver, halves};
 use crate::Error;
+use crate::look::{self, SignalScales};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
 
@@ -28,6 +29,10 @@ const SOUND: f64 = 0.1;
 /// Samples of a record below which no block of it is held back.
 const FEWEST: usize = 100;
 
+/// Records without noise are followed where a free run errs by less than this part of the range;
+/// where it errs by more, noise of such a size is assumed.
+const EXPLAINED: f64 = 1e-3;
+const AS_IF: f64 = 0.01;
 /// A network of few weights, and the seeds that it is learned from: at the least, at the most.
 const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
@@ -69,8 +74,11 @@ pub fn run(
         rungs: vec![],
     };
     let structures = structures(problem);
-    if !resumed.is_empty() || !problem.settings.simplify || structures.len() < 2 {
+    if !resumed.is_empty() || !problem.settings.simplify {
         return Ok(whole(starts::run(solver, problem, resumed, observer)?));
+    }
+    if structures.len() < 2 {
+        return Ok(whole(seeded(solver, problem, None, observer)?));
     }
     let mut constants = None;
     let mut tried: Vec<(Structure, Kept)> = vec![];
@@ -128,7 +136,11 @@ fn seeded(
     let (settings, system) = (problem.settings, &problem.model.system);
     let small = system.parameters() - system.unknowns() <= FEW_WEIGHTS;
     let alone = settings.starts.max(settings.ensemble) == 1;
-    let mut best = starts::run(solver, problem, &[], observer)?;
+    let first = starts::run(solver, problem, &[], observer);
+    if !problem.noisy() && !system.networks().is_empty() && !is_explained(&first) {
+        return as_if_noisy(solver, problem, first, observer);
+    }
+    let mut best = first?;
     for more in 1..SEEDS {
         let enough = simpler.is_none_or(|simpler| rank(&best) >= simpler);
         let enough = enough && (more >= FEWEST_SEEDS || !problem.noisy());
@@ -155,6 +167,51 @@ fn seeded(
         }
     }
     Ok(best)
+}
+
+/// Whether a free run follows records without noise.
+fn is_explained(kept: &Result<Kept, Error>) -> bool {
+    match kept {
+        Ok(kept) => kept.stopped || kept.learned[0].1.free_run < EXPLAINED,
+        Err(error) => !matches!(error, Error::Diverged(_)),
+    }
+}
+
+/// Learns from records without noise as if they had some, and goes on from there: the objective of
+/// exact data is all narrow valleys, in which a start far from the truth is caught.
+fn as_if_noisy(
+    solver: &dyn Solver,
+    problem: &Problem,
+    first: Result<Kept, Error>,
+    observer: &mut dyn Observer,
+) -> Result<Kept, Error> {
+    let scales = SignalScales {
+        noise: problem.scales.range.iter().map(|r| AS_IF * r).collect(),
+        ..problem.scales.clone()
+    };
+    let noise = look::noise(problem.settings, problem.model, &scales, problem.stepper.dt());
+    let noisy = Problem {
+        scales: &scales,
+        noise: &noise,
+        ..*problem
+    };
+    let found = match seeded(solver, &noisy, None, &mut Quiet(observer)) {
+        Ok(found) if !found.stopped => found,
+        Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return first,
+        Err(error) => return Err(error),
+    };
+    let (seed, learned) = &found.learned[0];
+    let second = starts::near(solver, problem, *seed, learned.theta.clone(), observer);
+    let error = |kept: &Result<Kept, Error>| {
+        let kept = kept.as_ref().ok();
+        let error = kept.map_or(f64::INFINITY, |kept| kept.learned[0].1.free_run);
+        if error.is_nan() { f64::INFINITY } else { error }
+    };
+    if error(&second) < error(&first) {
+        second
+    } else {
+        first
+    }
 }
 
 /// What starts are compared by: whether they are sound, whether they explain the data, the evidence.
@@ -207,7 +264,7 @@ fn choose(
     let white = tried.iter().filter(|(_, kept)| explains(kept));
     let best = white.map(|(_, kept)| evidence(kept)).fold(f64::NEG_INFINITY, f64::max);
     let mut kept: Vec<(Structure, Kept)>;
-    if problem.noisy() && best.is_finite() {
+    if best.is_finite() {
         let close = |kept: &Kept| explains(kept) && evidence(kept) > best - TOLD_APART;
         kept = tried.into_iter().filter(|(_, kept)| close(kept)).collect();
         kept.sort_by(|(_, a), (_, b)| evidence(b).total_cmp(&evidence(a)));

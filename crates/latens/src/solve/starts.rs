@@ -112,6 +112,18 @@ settings.ensemble
     keep(outcomes, settings.ensemble > 1)
 }
 
+/// Learns from a θ that is all but right.
+pub fn near(
+    solver: &dyn Solver,
+    problem: &Problem,
+    seed: u64,
+    theta: Vec<f64>,
+    observer: &mut dyn Observer,
+) -> Result<Kept, Error> {
+    let outcome = start(solver, problem, seed, Start::Near(theta), observer);
+    keep(vec![(seed, outcome)], false)
+}
+
 type Outcome = Result<(Learned, Attempt), Error>;
 
 fn start(
