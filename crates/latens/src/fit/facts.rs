@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Track, Warning};
-use crate::look::{DETERMINED, Region, SignalScales};
+use crate::look::{DETERMINED, Region, SignalScales, Suspect};
 use crate::model::settings::Settings;
 use crate::model::{Model, Unknown};
 use crate::numerics::linalg::PackedCovariance;
@@ -98,6 +98,9 @@ pub struct Facts {
     pub threads: usize,
     /// What to know before it is used.
     pub warnings: Vec<Warning>,
+    /// Readings that contradict the others and were set aside, of all records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
     /// Each record and how well the fit predicts it.
     pub records: Vec<RecordFacts>,
     /// The unknown constants as they were learned.
@@ -303,6 +306,7 @@ impl Facts {
             seconds: 0.0,
             threads: 1,
             warnings: vec![],
+            suspects: vec![],
             records: vec![],
             unknowns: constants(model, &learned.theta, &learned.covariance),
             regions,

@@ -7,11 +7,12 @@
 
 use super::ensemble::{self, Band};
 use super::facts::{self, Facts, MemberFacts, RecordFacts, Role};
+use super::suspects::{SetAside, refuse};
 use super::{Fit, Track};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
-use crate::look::{self, Check, PriorSmoothing, SignalScales, region};
+use crate::look::{self, Check, PriorSmoothing, SignalScales, Suspect, region};
 use crate::model::Model;
 use crate::model::settings::Settings;
 use crate::numerics::score;
@@ -19,6 +20,9 @@ use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed};
 use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry, starts};
+
+/// Times that a fit is made at the most, each without the readings that the one before contradicts.
+const ROUNDS: usize = 3;
 
 /// Records by what they serve for.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +43,12 @@ pub fn learn(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
-    go(model, data, settings, &[], observer)
+    let set_aside = if settings.keep_suspects {
+        SetAside::nothing(data)
+    } else {
+        SetAside::gross(data)
+    };
+    go(model, data, settings, set_aside, &[], observer)
 }
 
 /// Goes on with a fit that was stopped, or does more passes.
@@ -78,7 +87,8 @@ pub fn resume(
     if !fit.facts.stopped && !more && resumed.iter().all(passes) {
         return fail("this fit is finished: there is nothing to go on with, unless with more ⟦passes⟧, where it used up all of them, or a larger ⟦ensemble⟧".into());
     }
-    go(&fit.model, data, settings, &resumed, observer)
+    let set_aside = SetAside::as_before(fit, data);
+    go(&fit.model, data, settings, set_aside, &resumed, observer)
 }
 
 /// The starts that a fit kept.
@@ -161,8 +171,19 @@ pub fn belongs_to(fit: &Fit, model: &Model, data: Data) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Setting`] where the records do not fit the model.
 pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
-    let (model, prior, dt) = looked_at(model, records)?;
-    Ok(look::check::check(&model, records, &prior, dt))
+    look::sampling::usable(model, records, &[])?;
+    let (mut used, mut named) = (vec![], vec![]);
+    for record in records {
+        let found = look::suspects::gross(record);
+        refuse(model, record, &record.name, &found, 1)?;
+        named.extend(found.iter().map(|f| f.named(model, record, &record.name, 1)));
+        used.push(look::suspects::without(record, &found));
+    }
+    let (model, prior, dt) = looked_at(model, &used)?;
+    Ok(Check {
+        suspects: named,
+        ..look::check::check(&model, &used, &prior, dt)
+    })
 }
 
 /// The model with its networks scaled to records, the sizes of everything as the known physics shows
@@ -188,13 +209,53 @@ fn records(sources: &[Source]) -> Vec<Record> {
     sources.iter().map(|s| s.record.clone()).collect()
 }
 
+/// Learns without the readings that are set aside; where what was learned contradicts others, again
+/// without those.
 fn go(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    mut set_aside: SetAside,
+    resumed: &[Resumed],
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let judges = !settings.keep_suspects && resumed.is_empty();
+    for round in 1.. {
+        set_aside.check(model, data)?;
+        let (train, validate) = set_aside.taken_from(data);
+        let used = Data {
+            train: &train,
+            validate: &validate,
+        };
+        let named = (round == 1).then(|| set_aside.named(model, data));
+        let (mut fit, judged) = once(model, used, settings, resumed, observer, named, |p, l| {
+            judges.then(|| set_aside.judged(p, data, l))
+        })?;
+        if let Some(judged) = judged {
+            if round < ROUNDS && !fit.facts.stopped && !judged.is_like(&set_aside) {
+                observer.again(&judged.named(model, data));
+                set_aside = judged;
+                continue;
+            }
+            set_aside = set_aside.told_by(&judged);
+        }
+        fit.facts.suspects = set_aside.named(model, data);
+        return Ok(fit);
+    }
+    unreachable!("the last round ends it")
+}
+
+/// Learns once; with what `judge` says of the best that was learned. `suspects` are shown with the
+/// first look at the records.
+fn once(
     model: &Model,
     data: Data,
     settings: &Settings,
     resumed: &[Resumed],
     observer: &mut dyn Observer,
-) -> Result<Fit, Error> {
+    suspects: Option<Vec<Suspect>>,
+    judge: impl FnOnce(&Problem, &Learned) -> Option<SetAside>,
+) -> Result<(Fit, Option<SetAside>), Error> {
     registry::check(settings, model)?;
     let solver = solve::find(&settings.solver)?;
     let (train, validate) = (records(data.train), records(data.validate));
@@ -203,7 +264,12 @@ fn go(
     let walking = solver.walking();
     let prior = look::smooth_with_known_equations(&mut model, &train, settings, walking, dt);
     let model = model;
-    observer.checked(&look::check::check(&model, &train, &prior, dt));
+    if let Some(suspects) = suspects {
+        observer.checked(&Check {
+            suspects,
+            ..look::check::check(&model, &train, &prior, dt)
+        });
+    }
     let stepper = Stepper::over(&model, &model.system, dt, train.iter().chain(&validate));
     let noise = look::noise(settings, &model, &prior.scales, dt);
     let problem = Problem {
@@ -217,6 +283,8 @@ fn go(
         noise: &noise,
     };
     let kept = starts::run(solver, &problem, resumed, observer)?;
+    let best = kept.learned.first();
+    let judged = best.and_then(|(_, learned)| judge(&problem, learned));
     let mut fits: Vec<Fit> = kept
         .learned
         .into_iter()
@@ -235,7 +303,7 @@ fn go(
     fit.facts.attempts = kept.attempts;
     fit.facts.stopped = kept.stopped;
     fit.facts.threads = threads(solver);
-    Ok(fit)
+    Ok((fit, judged))
 }
 
 /// Threads that a solver works on.

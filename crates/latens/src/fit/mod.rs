@@ -12,6 +12,7 @@ pub mod learn;
 pub mod online;
 pub mod predict;
 pub mod stream;
+mod suspects;
 mod table;
 pub mod using;
 pub mod warning;
@@ -19,6 +20,7 @@ pub mod warning;
 pub use adapt::Adapted;
 pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
+pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
     Simulated, SimulationFacts,

@@ -23,6 +23,7 @@ use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
 use super::region;
 use super::scales::SignalScales;
+use super::suspects::Suspect;
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
 use crate::numerics::linalg::eigen::Eigen;
@@ -73,6 +74,8 @@ pub struct Check {
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
+    /// Readings that contradict the others; they were not looked at.
+    pub suspects: Vec<Suspect>,
 }
 
 /// What the records say about one state.
@@ -211,6 +214,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         states,
         networks: networks(model, records, walked),
         moments,
+        suspects: vec![],
     }
 }
 
