@@ -366,6 +366,7 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>
         "together": check.together,
         "networks": check.networks,
         "moments": check.moments,
+        "suspects": check.suspects,
         "verdict": sight::states(check),
         "warnings": warnings,
     })

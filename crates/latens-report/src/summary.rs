@@ -167,6 +167,7 @@ pub fn json(model: &Model, facts: &Facts, door: Door) -> serde_json::Value {
         "seed": facts.seed,
         "seconds": facts.seconds,
         "warnings": facts.warnings.iter().map(|w| w.to_json(door)).collect::<Vec<_>>(),
+        "suspects": facts.suspects,
         "records": facts.records,
         "unknowns": facts.unknowns,
         "evidence": evidence.map(|e| e.log),

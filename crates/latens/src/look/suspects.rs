@@ -207,7 +207,7 @@ struct Run {
 impl Run {
     /// Whether both sides are there to contradict it.
     fn inside(&self) -> bool {
-        self.before >= 2 && self.after >= 2
+        self.before.min(self.after) > 0 && self.before + self.after > 2
     }
 
     /// Whether one side is there, and the other is nothing at all.
@@ -313,7 +313,9 @@ impl Readings {
         }
         if run.inside() {
             foretold(&[first - 1, end]);
-            foretold(&[first - 2, first - 1, end, end + 1]);
+            if run.before.min(run.after) > 1 {
+                foretold(&[first - 2, first - 1, end, end + 1]);
+            }
             let (a, b) = (self.value[first - 1], self.value[end]);
             if (a.min(b)..=a.max(b)).contains(&value) {
                 return 0.0;
@@ -533,4 +535,169 @@ fn explained(record: &Record, readings: &Readings, run: Run) -> bool {
             .collect();
         moves.len() < 3 || quantile(&mut moves, 0.5) > 0.25 * size
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    /// A record of one channel, a sample each second.
+    fn record(values: impl IntoIterator<Item = f64>) -> Record {
+        let outputs: Vec<f64> = values.into_iter().collect();
+        Record {
+            name: "r".into(),
+            time: (0..outputs.len()).map(|k| k as f64).collect(),
+            inputs: vec![],
+            outputs,
+            truth: None,
+            d_u: 0,
+            d_y: 1,
+            d_x: 0,
+        }
+    }
+
+    fn rows(record: &Record) -> Vec<usize> {
+        gross(record).iter().map(|f| f.sample).collect()
+    }
+
+    fn normal(rng: &mut Pcg64) -> f64 {
+        let (a, b) = (rng.random::<f64>(), rng.random::<f64>());
+        (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    }
+
+    /// A slow wave around 20 with noise of 0.1.
+    fn room(samples: usize) -> Record {
+        let mut rng = Pcg64::seed_from_u64(7);
+        let wave = |k: usize| 20.0 + 3.0 * (0.02 * k as f64).sin();
+        record((0..samples).map(|k| wave(k) + 0.1 * normal(&mut rng)))
+    }
+
+    /// What a broken sensor says is found where it is: alone, several times, held for a while, close to
+    /// another, at the very start as some sensors do, and beside a gap.
+    #[test]
+    fn what_a_broken_sensor_says_is_found() {
+        for broken in [
+            vec![300],
+            vec![20, 300, 500, 777],
+            vec![300, 301, 302],
+            vec![300, 302],
+            vec![0],
+            vec![999],
+            vec![400],
+        ] {
+            let mut record = room(1000);
+            record.outputs[401..430].fill(f64::NAN);
+            broken.iter().for_each(|&k| record.outputs[k] = 85.0);
+            assert_eq!(rows(&record), broken);
+        }
+        let mut record = room(1000);
+        record.outputs[300] = 24.0;
+        let found = gross(&record);
+        let expected = 20.0 + 3.0 * 6f64.sin();
+        assert_eq!(found.len(), 1);
+        assert!((found[0].expected - expected).abs() < 0.3, "{found:?}");
+        let apart = (24.0 - expected) / 0.1;
+        assert!((found[0].deviations / apart - 1.0).abs() < 0.4, "{found:?}");
+        assert!(without(&record, &found).outputs[300].is_nan());
+    }
+
+    /// Signals that jump, spike, ring and stand still are what was measured.
+    #[test]
+    fn real_signals_are_left_alone() {
+        let at = |k: usize| k as f64;
+        let every = |period: usize, width: usize| {
+            record((0..2000).map(move |k| f64::from(u8::from(k % period < width))))
+        };
+        let chirp = |k: usize| (std::f64::consts::PI * at(k) * at(k) / 4000.0).sin();
+        let spike = |k: usize| 100.0 * (-0.5 * ((at(k % 40) - 20.0) / 1.5).powi(2)).exp() - 65.0;
+        let mut rng = Pcg64::seed_from_u64(1);
+        let coarse = room(2000).outputs.into_iter().map(|y| (2.0 * y).round() / 2.0);
+        let mut dropouts = room(2000);
+        for k in 0..2000 {
+            if rng.random::<f64>() < 0.3 || (700..900).contains(&k) {
+                dropouts.outputs[k] = f64::NAN;
+            }
+        }
+        let signals = [
+            ("a step", record((0..500).map(|k| f64::from(u8::from(k > 200))))),
+            ("a square wave", every(50, 25)),
+            ("short pulses", every(20, 2)),
+            ("single pulses", every(25, 1)),
+            ("a fast square wave", every(4, 2)),
+            ("a chirp to half the sampling rate", record((0..2000).map(chirp))),
+            ("a train of narrow spikes", record((0..2000).map(spike))),
+            ("a coarse scale", record(coarse)),
+            ("a decay", record((0..300).map(|k| 5.0 * 0.6f64.powi(k)))),
+            ("a kink", record((0..300).map(|k| (at(k) - 150.0).abs()))),
+            ("lost samples", dropouts),
+            ("nothing", record(std::iter::repeat_n(3.0, 100))),
+            ("few", record([1.0, 5.0, -3.0])),
+        ];
+        for (name, record) in signals {
+            assert_eq!(rows(&record), [0; 0], "{name}");
+        }
+    }
+
+    /// White noise and random walks have no suspects, whatever the seed; nor have residuals that are
+    /// white.
+    #[test]
+    fn noise_alone_is_never_suspect() {
+        for seed in 0..20 {
+            let mut rng = Pcg64::seed_from_u64(seed);
+            let white: Vec<f64> = (0..5000).map(|_| normal(&mut rng)).collect();
+            let walk = white.iter().scan(0.0, |sum, v| {
+                *sum += v;
+                Some(*sum)
+            });
+            assert_eq!(rows(&record(walk)), [0; 0], "{seed}");
+            let record = record(white);
+            assert_eq!(rows(&record), [0; 0], "{seed}");
+            assert_eq!(isolated(&record.time, &record.outputs, 6.0), [0; 0]);
+        }
+    }
+
+    /// A residual of seven deviations is found among white ones, and not where its neighbours share it.
+    #[test]
+    fn residuals_are_judged_by_their_neighbours() {
+        let mut rng = Pcg64::seed_from_u64(3);
+        let mut white: Vec<f64> = (0..2000).map(|_| normal(&mut rng)).collect();
+        white[800] = 9.0;
+        let time: Vec<f64> = (0..2000).map(f64::from).collect();
+        assert_eq!(isolated(&time, &white, 4.5), [800]);
+        for k in 780..820 {
+            let bump = 9.0 * (-0.5 * ((k as f64 - 800.0) / 6.0).powi(2)).exp();
+            white[k] = bump + 0.3 * normal(&mut rng);
+        }
+        assert_eq!(isolated(&time, &white, 4.5), [0; 0]);
+    }
+
+    /// A pulse that an input makes is what was measured; the same pulse where the input often jumps and
+    /// the channel keeps still is not.
+    #[test]
+    fn a_jump_of_an_input_is_a_reason() {
+        let mut record = room(1000);
+        record.outputs[300] = 30.0;
+        record.d_u = 1;
+        record.inputs = (0..1000).map(|k| f64::from(u8::from(k == 299))).collect();
+        assert_eq!(rows(&record), [0; 0]);
+        record.inputs = (0..1000).map(|k| f64::from(u8::from(k % 100 == 99))).collect();
+        assert_eq!(rows(&record), [300]);
+    }
+
+    #[test]
+    fn a_record_full_of_them_is_too_much() {
+        let record = room(100);
+        let finding = |sample| Finding {
+            sample,
+            channel: 0,
+            expected: 0.0,
+            deviations: 9.0,
+        };
+        let some: Vec<Finding> = (0..20).map(finding).collect();
+        let more: Vec<Finding> = (0..21).map(finding).collect();
+        assert_eq!(too_many(&record, &some), None);
+        assert_eq!(too_many(&record, &more), Some((0, 21)));
+    }
 }
