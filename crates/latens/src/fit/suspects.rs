@@ -5,7 +5,7 @@
 //! deviations as the others contradict the reading by. Of one that was set aside it is
 //! e/√(R + HPHᵀ). Both are divided by their own median over the channel, so that a model that
 //! follows nothing closely does not make everything suspect; and a residual that its neighbours
-//! share is the model's, not the sensor's.
+//! share is the model's, not the sensor's, as is one of a reading that its neighbours support.
 
 use super::learn::Data;
 use super::predict::{Predictor, STEPS, Start};
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::filter::{Mode, Smoother};
 use crate::look::RESOLUTION;
 use crate::look::prior::starting_at;
-use crate::look::suspects::{self, Finding, Suspect, isolated, without};
+use crate::look::suspects::{self, Finding, Residuals, Suspect, isolated, without};
 use crate::model::Model;
 use crate::numerics::objective::Noise;
 use crate::numerics::score;
@@ -209,6 +209,7 @@ struct Judge<'a> {
 /// A reading as a model sees it.
 struct Seen {
     sample: usize,
+    read: f64,
     expected: f64,
     /// Standard deviations from what is expected, as the filter counts them.
     deviations: f64,
@@ -270,6 +271,7 @@ impl Judge<'_> {
                 };
                 Seen {
                     sample: at / record.d_y,
+                    read: record.outputs[at],
                     expected: expected[at],
                     deviations: (record.outputs[at] - expected[at]) / variance.sqrt(),
                     used,
@@ -310,11 +312,16 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
         .map(|r| (r, r.deviations.abs() / unit))
         .collect();
     if used.iter().any(|r| r.deviations.abs() > CONTRADICTED * unit) {
-        let time: Vec<f64> = used.iter().map(|r| record.time[r.sample]).collect();
-        let sizes: Vec<f64> = used.iter().map(|r| r.deviations / unit).collect();
-        for k in isolated(&time, &sizes, TAKEN_BACK) {
-            if sizes[k].abs() > CONTRADICTED {
-                found.push((used[k], sizes[k].abs()));
+        let residuals = Residuals {
+            time: used.iter().map(|r| record.time[r.sample]).collect(),
+            read: used.iter().map(|r| r.read).collect(),
+            expected: used.iter().map(|r| r.expected).collect(),
+            deviations: used.iter().map(|r| r.deviations / unit).collect(),
+        };
+        for k in isolated(&residuals, TAKEN_BACK) {
+            let size = residuals.deviations[k].abs();
+            if size > CONTRADICTED {
+                found.push((used[k], size));
             }
         }
     }
@@ -392,15 +399,19 @@ impl Fit {
             let taken = (made.from..record.len()).filter(|&k| used.output(k)[channel].is_finite());
             let taken: Vec<usize> = taken.collect();
             let unit = self.facts.noise.measurement[channel].sqrt().max(least[channel]);
-            let time: Vec<f64> = taken.iter().map(|&k| record.time[k]).collect();
             let apart = |&k: &usize| (used.output(k)[channel] - expected(k, channel)) / unit;
-            let apart: Vec<f64> = taken.iter().map(apart).collect();
-            for k in isolated(&time, &apart, FREE_RUN) {
+            let residuals = Residuals {
+                time: taken.iter().map(|&k| record.time[k]).collect(),
+                read: taken.iter().map(|&k| used.output(k)[channel]).collect(),
+                expected: taken.iter().map(|&k| expected(k, channel)).collect(),
+                deviations: taken.iter().map(apart).collect(),
+            };
+            for k in isolated(&residuals, FREE_RUN) {
                 found.push(Finding {
                     sample: taken[k],
                     channel,
-                    expected: expected(taken[k], channel),
-                    deviations: apart[k].abs(),
+                    expected: residuals.expected[k],
+                    deviations: residuals.deviations[k].abs(),
                 });
             }
         }

@@ -32,6 +32,8 @@ const RARE: f64 = 0.03;
 const FAR: f64 = 4.0;
 /// Readings of a run are apart by at most this part of how far they are from the others.
 const LEVEL: f64 = 0.5;
+/// Readings must contradict each other by this part of what a model says that they do.
+const SUPPORT: f64 = 0.5;
 /// Values that repeat in this part of all readings come from a coarse scale.
 const REPEATED: f64 = 0.1;
 /// The most passes over a channel; each lays bare what others hid.
@@ -143,22 +145,48 @@ pub fn gross(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Residuals of a model, in standard deviations, that stand out from those of their neighbours by at
-/// least so many; their places. What neighbours share is the model's error.
-pub fn isolated(time: &[f64], deviations: &[f64], least: f64) -> Vec<usize> {
+/// The readings of a channel beside what a model says of them.
+pub struct Residuals {
+    /// Of each reading.
+    pub time: Vec<f64>,
+    /// What was read.
+    pub read: Vec<f64>,
+    /// What the model says.
+    pub expected: Vec<f64>,
+    /// How far these are apart, in standard deviations, with its sign.
+    pub deviations: Vec<f64>,
+}
+
+/// Readings whose residual stands out from those of their neighbours by at least so many standard
+/// deviations; their places.
+///
+/// What neighbours share is the model's error. So is a residual where the reading agrees with its
+/// neighbours, and the model turns a corner that the signal does not: the readings themselves must
+/// contradict each other by [`SUPPORT`] of what the model claims.
+pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
     let limits = Limits {
         usual: 3.0,
         around: 3.0,
         noise: least,
         range: 0.0,
     };
-    let readings = Readings {
-        sample: (0..time.len()).collect(),
-        time: time.to_vec(),
-        value: deviations.to_vec(),
+    let readings = |value: &[f64]| Readings {
+        sample: (0..residuals.time.len()).collect(),
+        time: residuals.time.clone(),
+        value: value.to_vec(),
     };
-    let found = search(&readings, &limits, 1.0, &|_| false);
-    found.into_iter().map(|(k, ..)| k).collect()
+    let found = search(&readings(&residuals.deviations), &limits, 1.0, &|_| false);
+    let found: Vec<usize> = found.into_iter().map(|(k, ..)| k).collect();
+    let read = readings(&residuals.read);
+    let stretches = read.stretches();
+    let size = |k: &usize| (residuals.read[*k] - residuals.expected[*k]).abs();
+    let supported = |run: &&[usize]| {
+        let run_of = read.run(&stretches, run[0], run[run.len() - 1] + 1);
+        let claimed = run.iter().map(size).fold(f64::INFINITY, f64::min);
+        read.contradiction(run_of) >= SUPPORT * claimed
+    };
+    let runs = found.chunk_by(|a, b| a + 1 == *b);
+    runs.filter(supported).flatten().copied().collect()
 }
 
 /// The same of several records, each with what to call it.
@@ -205,6 +233,16 @@ struct Run {
 }
 
 impl Run {
+    /// Of a stretch from its begin to its end.
+    fn within(stretch: &[usize], first: usize, end: usize) -> Self {
+        Self {
+            first,
+            end,
+            before: (first - stretch[0]).min(FORETELLING),
+            after: (stretch[1] - end).min(FORETELLING),
+        }
+    }
+
     /// Whether both sides are there to contradict it.
     fn inside(&self) -> bool {
         self.before.min(self.after) > 0 && self.before + self.after > 2
@@ -245,19 +283,19 @@ impl Readings {
 
     /// All runs of a length.
     fn runs(&self, length: usize) -> Vec<Run> {
-        let mut runs = vec![];
-        for pair in self.stretches().windows(2) {
-            for first in pair[0]..(pair[1] + 1).saturating_sub(length) {
-                let end = first + length;
-                runs.push(Run {
-                    first,
-                    end,
-                    before: (first - pair[0]).min(FORETELLING),
-                    after: (pair[1] - end).min(FORETELLING),
-                });
-            }
-        }
-        runs
+        let stretches = self.stretches();
+        let each = stretches.windows(2).flat_map(|pair| {
+            let firsts = pair[0]..(pair[1] + 1).saturating_sub(length);
+            firsts.map(|first| Run::within(pair, first, first + length))
+        });
+        each.collect()
+    }
+
+    /// The run of some readings.
+    fn run(&self, stretches: &[usize], first: usize, end: usize) -> Run {
+        let mut pairs = stretches.windows(2);
+        let own = pairs.find(|pair| pair[0] <= first && end <= pair[1]);
+        Run::within(own.unwrap_or(&[first, end]), first, end)
     }
 
     /// The value at a time of the polynomial through some readings.
@@ -567,6 +605,16 @@ mod tests {
         (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }
 
+    /// Of a model that says nothing.
+    fn residuals(values: &[f64]) -> Residuals {
+        Residuals {
+            time: (0..values.len()).map(|k| k as f64).collect(),
+            read: values.to_vec(),
+            expected: vec![0.0; values.len()],
+            deviations: values.to_vec(),
+        }
+    }
+
     /// A slow wave around 20 with noise of 0.1.
     fn room(samples: usize) -> Record {
         let mut rng = Pcg64::seed_from_u64(7);
@@ -654,7 +702,7 @@ mod tests {
             assert_eq!(rows(&record(walk)), [0; 0], "{seed}");
             let record = record(white);
             assert_eq!(rows(&record), [0; 0], "{seed}");
-            assert_eq!(isolated(&record.time, &record.outputs, 6.0), [0; 0]);
+            assert_eq!(isolated(&residuals(&record.outputs), 6.0), [0; 0]);
         }
     }
 
@@ -664,13 +712,19 @@ mod tests {
         let mut rng = Pcg64::seed_from_u64(3);
         let mut white: Vec<f64> = (0..2000).map(|_| normal(&mut rng)).collect();
         white[800] = 9.0;
-        let time: Vec<f64> = (0..2000).map(f64::from).collect();
-        assert_eq!(isolated(&time, &white, 4.5), [800]);
+        assert_eq!(isolated(&residuals(&white), 4.5), [800]);
+        // the signal is even, and the model has a corner there
+        let corner = Residuals {
+            read: vec![0.0; white.len()],
+            expected: white.iter().map(|r| -r).collect(),
+            ..residuals(&white)
+        };
+        assert_eq!(isolated(&corner, 4.5), [0; 0]);
         for k in 780..820 {
             let bump = 9.0 * (-0.5 * ((k as f64 - 800.0) / 6.0).powi(2)).exp();
             white[k] = bump + 0.3 * normal(&mut rng);
         }
-        assert_eq!(isolated(&time, &white, 4.5), [0; 0]);
+        assert_eq!(isolated(&residuals(&white), 4.5), [0; 0]);
     }
 
     /// A pulse that an input makes is what was measured; the same pulse where the input often jumps and
