@@ -34,6 +34,8 @@ const FAR: f64 = 4.0;
 const LEVEL: f64 = 0.5;
 /// Readings must contradict each other by this part of what a model says that they do.
 const SUPPORT: f64 = 0.5;
+/// Or by so many standard deviations.
+const CLEAR: f64 = 8.0;
 /// Values that repeat in this part of all readings come from a coarse scale.
 const REPEATED: f64 = 0.1;
 /// The most passes over a channel; each lays bare what others hid.
@@ -162,7 +164,7 @@ pub struct Residuals {
 ///
 /// What neighbours share is the model's error. So is a residual where the reading agrees with its
 /// neighbours, and the model turns a corner that the signal does not: the readings themselves must
-/// contradict each other by [`SUPPORT`] of what the model claims.
+/// contradict each other by [`SUPPORT`] of what the model claims, or by [`CLEAR`] standard deviations.
 pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
     let limits = Limits {
         usual: 3.0,
@@ -182,8 +184,12 @@ pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
     let size = |k: &usize| (residuals.read[*k] - residuals.expected[*k]).abs();
     let supported = |run: &&[usize]| {
         let run_of = read.run(&stretches, run[0], run[run.len() - 1] + 1);
-        let claimed = run.iter().map(size).fold(f64::INFINITY, f64::min);
-        read.contradiction(run_of) >= SUPPORT * claimed
+        let asked = |k: &usize| {
+            let deviation = size(k) / residuals.deviations[*k].abs();
+            f64::min(SUPPORT * size(k), CLEAR * deviation)
+        };
+        let asked = run.iter().map(asked).fold(f64::INFINITY, f64::min);
+        read.contradiction(run_of) >= asked
     };
     let runs = found.chunk_by(|a, b| a + 1 == *b);
     runs.filter(supported).flatten().copied().collect()
