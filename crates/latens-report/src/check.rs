@@ -3,7 +3,7 @@
 
 use latens::fit::learn;
 use latens::look::check::{Check, Sight};
-use latens::look::{RESOLUTION, sight};
+use latens::look::{RESOLUTION, sight, suspects};
 use latens::record::{Columns, Record};
 use latens::{Door, Error, Model, Warning};
 
@@ -46,7 +46,9 @@ impl Checked {
     /// Those of [`learn::check`].
     pub fn new(model: &Model, sources: Vec<Source>) -> Result<Self, Error> {
         let records: Vec<Record> = sources.iter().map(|s| s.record.clone()).collect();
-        let check = learn::check(model, &records)?;
+        let mut check = learn::check(model, &records)?;
+        check.suspects =
+            suspects::named(model, sources.iter().map(|s| (s.file.as_str(), &s.record)));
         let files = sources.iter().map(|s| (s.file.as_str(), &s.record));
         let mut warnings = Warning::of_steps(model, files);
         warnings.extend(Warning::of_check(&check));
@@ -358,6 +360,7 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
         together: check.together.clone(),
         networks: check.networks.clone(),
         moments: check.moments.clone(),
+        suspects: check.suspects.clone(),
         verdict: sight::states(check),
         warnings,
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use latens::described;
 use latens::described::{Described, Value};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
+use latens::look::Suspect;
 use latens::look::check::{Coverage, Moment, StateCheck};
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
@@ -63,6 +64,8 @@ pub struct FitSummary {
     pub seconds: f64,
     /// What to know before it is used.
     pub warnings: Vec<Told>,
+    /// Readings that contradict the others and were set aside, of all records.
+    pub suspects: Vec<Suspect>,
     /// Each record and how well a free run predicts it.
     pub records: Vec<RecordFacts>,
     /// The unknown constants.
@@ -211,6 +214,8 @@ pub struct CheckOutput {
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
+    /// Readings that contradict the others.
+    pub suspects: Vec<Suspect>,
     /// All of it in words.
     pub verdict: Vec<String>,
     /// What to know before anything is learned.

@@ -166,6 +166,7 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
         seed: facts.seed,
         seconds: facts.seconds,
         warnings: Told::all(&facts.warnings, door),
+        suspects: facts.suspects.clone(),
         records: facts.records.clone(),
         unknowns: facts.unknowns.clone(),
         evidence: evidence.map(|e| e.log),

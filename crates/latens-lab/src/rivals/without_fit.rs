@@ -85,6 +85,7 @@ impl<'a> States<'a> {
                 seed: self.training.seed,
                 seconds: self.training.seconds,
                 warnings: vec![],
+                suspects: vec![],
                 records: self.facts.clone(),
                 unknowns: vec![],
                 evidence: None,

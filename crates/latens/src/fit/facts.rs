@@ -13,7 +13,7 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
-use crate::look::{DETERMINED, Region, SignalScales};
+use crate::look::{DETERMINED, Region, SignalScales, Suspect};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
 use crate::model::{Model, Unknown};
@@ -109,6 +109,9 @@ pub struct Facts {
     pub threads: usize,
     /// What to know before it is used.
     pub warnings: Vec<Warning>,
+    /// Readings that contradict the others and were set aside, of all records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
     /// Each record and how well the fit predicts it.
     pub records: Vec<RecordFacts>,
     /// The unknown constants as they were learned.
@@ -348,6 +351,7 @@ impl Facts {
             seconds: 0.0,
             threads: 1,
             warnings: vec![],
+            suspects: vec![],
             records: vec![],
             unknowns: constants(model, &learned.theta, &learned.covariance),
             regions,

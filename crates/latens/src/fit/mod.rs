@@ -13,6 +13,7 @@ pub mod online;
 pub mod predict;
 pub mod proof;
 pub mod stream;
+mod suspects;
 pub mod table;
 pub mod using;
 pub mod warning;
@@ -21,6 +22,7 @@ pub use adapt::Adapted;
 pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
 pub use proof::Proof;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
+pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
     Simulated, SimulationFacts,

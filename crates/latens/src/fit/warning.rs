@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, RESOLUTION, sight};
+use crate::look::{DETERMINED, RESOLUTION, Suspect, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -146,6 +146,15 @@ pub enum Warning {
         /// How many times.
         factor: f64,
     },
+    /// Readings of a channel that contradict the others and were set aside.
+    SuspectReadings {
+        /// The record.
+        file: String,
+        /// Its name.
+        channel: String,
+        /// All of them.
+        readings: Vec<Suspect>,
+    },
     /// As another version of Latens said it.
     #[serde(untagged)]
     Other(String),
@@ -273,18 +282,22 @@ impl Warning {
                 "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
                 text::number(*factor)
             ),
+            Self::SuspectReadings {
+                file,
+                channel,
+                readings,
+            } => suspect_readings(file, channel, readings),
             Self::Other(text) => text.clone(),
         }
     }
 
     /// What to know before time is spent on a fit.
     pub fn of_check(check: &Check) -> Vec<Self> {
+        let mut warnings = Self::of_suspects(&check.suspects);
         let together = check.together.iter();
-        let mut warnings: Vec<Self> = together
-            .map(|group| Self::NotToldApart {
-                states: group.clone(),
-            })
-            .collect();
+        warnings.extend(together.map(|group| Self::NotToldApart {
+            states: group.clone(),
+        }));
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);
@@ -322,6 +335,30 @@ impl Warning {
                     network: coverage.network.clone(),
                     arguments: still,
                 });
+            }
+        }
+        warnings
+    }
+
+    /// Readings that were set aside: one sentence for each channel of a record.
+    pub fn of_suspects(suspects: &[Suspect]) -> Vec<Self> {
+        let mut warnings: Vec<Self> = vec![];
+        for suspect in suspects {
+            let same = warnings.iter_mut().find_map(|warning| match warning {
+                Self::SuspectReadings {
+                    file,
+                    channel,
+                    readings,
+                } => (*file == suspect.file && *channel == suspect.channel).then_some(readings),
+                _ => None,
+            });
+            match same {
+                Some(readings) => readings.push(suspect.clone()),
+                None => warnings.push(Self::SuspectReadings {
+                    file: suspect.file.clone(),
+                    channel: suspect.channel.clone(),
+                    readings: vec![suspect.clone()],
+                }),
             }
         }
         warnings
@@ -457,6 +494,37 @@ impl Warning {
             factor: consistency.sqrt(),
         })
     }
+}
+
+/// Readings that a sentence names by row and value; of more, only the rows of some.
+const NAMED: usize = 3;
+const NAMED_ROWS: usize = 20;
+
+fn suspect_readings(file: &str, channel: &str, readings: &[Suspect]) -> String {
+    let row = |s: &Suspect| {
+        format!(
+            "{} ({} where {} was expected)",
+            s.row,
+            text::with_unit(s.value, &s.unit),
+            text::number(s.expected)
+        )
+    };
+    let (first, rest) = readings.split_at(readings.len().min(NAMED));
+    let named = first.iter().map(row);
+    let rows = rest.iter().take(NAMED_ROWS).map(|s| s.row.to_string());
+    let mut rows: Vec<String> = named.chain(rows).collect();
+    if rest.len() > NAMED_ROWS {
+        rows.push("…".into());
+    }
+    let one = readings.len() == 1;
+    format!(
+        "{} of {channel} in {file} {} the others and {} set aside: {} {}; look at the sensor, or fit with ⟦keep_suspects⟧",
+        text::count(readings.len(), "reading"),
+        if one { "contradicts" } else { "contradict" },
+        if one { "was" } else { "were" },
+        if one { "row" } else { "rows" },
+        rows.join(", ")
+    )
 }
 
 fn list(names: &[String]) -> String {

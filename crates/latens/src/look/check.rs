@@ -23,6 +23,7 @@ use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
 use super::region;
 use super::scales::SignalScales;
+use super::suspects::Suspect;
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -75,6 +76,8 @@ pub struct Check {
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
+    /// Readings that contradict the others; they were not looked at.
+    pub suspects: Vec<Suspect>,
 }
 
 described! {
@@ -229,6 +232,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         states,
         networks: networks(model, records, walked),
         moments,
+        suspects: vec![],
     }
 }
 

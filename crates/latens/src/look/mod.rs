@@ -8,9 +8,11 @@ pub mod region;
 pub mod sampling;
 pub mod scales;
 pub mod sight;
+pub mod suspects;
 
 pub use check::{Check, DETERMINED};
 pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;
 pub use scales::SignalScales;
+pub use suspects::Suspect;

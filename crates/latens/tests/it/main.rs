@@ -15,5 +15,6 @@ mod resume;
 mod starts;
 mod steps;
 mod stream;
+mod suspects;
 mod threads;
 mod using;
