@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Track, Warning};
-use crate::look::{DETERMINED, Region, SignalScales};
+use crate::look::{DETERMINED, Finding, Region, SignalScales};
 use crate::model::settings::Settings;
 use crate::model::{Model, Unknown};
 use crate::numerics::linalg::PackedCovariance;
@@ -100,6 +100,9 @@ pub struct Facts {
     pub warnings: Vec<Warning>,
     /// Each record and how well the fit predicts it.
     pub records: Vec<RecordFacts>,
+    /// What sensors and residuals show to be wrong.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
     /// What each network met in training.
@@ -304,6 +307,7 @@ impl Facts {
             threads: 1,
             warnings: vec![],
             records: vec![],
+            findings: vec![],
             unknowns: constants(model, &learned.theta, &learned.covariance),
             regions,
             noise: learned.noise.clone(),

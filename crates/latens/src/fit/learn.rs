@@ -7,7 +7,7 @@
 
 use super::ensemble::{self, Band};
 use super::facts::{self, Facts, MemberFacts, RecordFacts, Role};
-use super::{Fit, Track};
+use super::{Fit, Track, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -302,6 +302,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
     };
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
+    fit.facts.findings = residuals::findings(&fit, stepper);
     fit
 }
 
@@ -327,6 +328,7 @@ fn together(mut members: Vec<Fit>, stepper: &Stepper, data: Data) -> Fit {
         .collect();
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
+    fit.facts.findings = residuals::findings(&fit, stepper);
     let facts = members.iter().enumerate().map(|(k, member)| MemberFacts {
         seed: member.facts.seed,
         run: facts::member_folder(k),

@@ -7,10 +7,13 @@
 pub mod adapt;
 pub mod draws;
 pub mod ensemble;
+mod explain;
 pub mod facts;
+pub mod innovations;
 pub mod learn;
 pub mod online;
 pub mod predict;
+mod residuals;
 pub mod stream;
 mod table;
 pub mod using;

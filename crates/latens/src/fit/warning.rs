@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, RESOLUTION, sight};
+use crate::look::{DETERMINED, Finding, RESOLUTION, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -146,6 +146,9 @@ pub enum Warning {
         /// How many times.
         factor: f64,
     },
+    /// What a sensor, or the misfit of the model, shows to be wrong.
+    #[serde(untagged)]
+    Finding(Finding),
     /// As another version of Latens said it.
     #[serde(untagged)]
     Other(String),
@@ -273,18 +276,18 @@ impl Warning {
                 "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
                 text::number(*factor)
             ),
+            Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
     }
 
     /// What to know before time is spent on a fit.
     pub fn of_check(check: &Check) -> Vec<Self> {
-        let together = check.together.iter();
-        let mut warnings: Vec<Self> = together
-            .map(|group| Self::NotToldApart {
-                states: group.clone(),
-            })
-            .collect();
+        let sensors = check.sensors.iter().cloned().map(Self::Finding);
+        let together = check.together.iter().map(|group| Self::NotToldApart {
+            states: group.clone(),
+        });
+        let mut warnings: Vec<Self> = sensors.chain(together).collect();
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);
@@ -359,6 +362,9 @@ impl Warning {
     /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
     pub(crate) fn of_fit(fit: &Fit, records: &[&Record], tests: Vec<Self>) -> Vec<Self> {
         let mut warnings = lost_free_runs(fit, records);
+        // what the channels show by themselves was said before the fit
+        let findings = fit.facts.findings.iter().filter(|f| !f.is_of_channel());
+        warnings.extend(findings.cloned().map(Self::Finding));
         warnings.extend(tests);
         let facts = &fit.facts;
         let kept = facts.attempts.iter().find(|a| a.kept);

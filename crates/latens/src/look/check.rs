@@ -19,10 +19,12 @@ use std::collections::HashSet;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::finding::Finding;
 use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
 use super::region;
 use super::scales::SignalScales;
+use super::sensors;
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
 use crate::numerics::linalg::eigen::Eigen;
@@ -69,6 +71,8 @@ pub struct Check {
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart: only a combination of each group is determined.
     pub together: Vec<Vec<String>>,
+    /// What the channels show of their sensors.
+    pub sensors: Vec<Finding>,
     /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.
@@ -209,6 +213,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         window_samples: window,
         together: together(model, &states, &found),
         states,
+        sensors: sensors::findings(model, records),
         networks: networks(model, records, walked),
         moments,
     }

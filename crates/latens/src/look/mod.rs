@@ -2,14 +2,17 @@
 //! states, and what the records can tell.
 
 pub mod check;
+pub mod finding;
 pub mod noise;
 pub mod prior;
 pub mod region;
 pub mod sampling;
 pub mod scales;
+pub mod sensors;
 pub mod sight;
 
 pub use check::{Check, DETERMINED};
+pub use finding::{Companion, Finding};
 pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;

@@ -4,3 +4,4 @@ pub mod linalg;
 pub mod objective;
 pub mod score;
 pub mod step;
+pub mod whiteness;
