@@ -8,6 +8,7 @@ use latens::record::{Columns, Record};
 use latens::{Door, Error, Model, Warning};
 use serde_json::{Value, json};
 
+use crate::summary::finding;
 use latens::text::{self, Side};
 
 /// A record and where it came from.
@@ -236,7 +237,11 @@ fn described(model: &Model, source: &Source, check: &Check) -> String {
                 "hardly any".into(),
                 format!("< {}", text::percent(RESOLUTION)),
             ],
-            Some((std, part)) => [text::number(std), text::percent(part)],
+            Some((std, part)) => {
+                let bound = column.channel.is_some_and(|c| check.noise_at_most[c]);
+                let most = if bound { "at most " } else { "" };
+                [format!("{most}{}", text::number(std)), text::percent(part)]
+            }
         };
         rows.push(vec![
             column.column.clone(),
@@ -348,9 +353,9 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>
     let noise: serde_json::Map<_, _> = model
         .measurements
         .iter()
-        .zip(check.noise.iter().zip(&check.range))
-        .map(|(q, (std, range))| {
-            let value = json!({ "std": std, "of_range": std / range });
+        .zip(check.noise.iter().zip(&check.range).zip(&check.noise_at_most))
+        .map(|(q, ((std, range), bound))| {
+            let value = json!({ "std": std, "of_range": std / range, "at_most": bound });
             (q.name.clone(), value)
         })
         .collect();
@@ -360,6 +365,8 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>
         "noise": noise,
         "window": check.window,
         "window_samples": check.window_samples,
+        "sensors": check.sensors.iter().map(finding).collect::<Vec<_>>(),
+        "leaves": check.leaves,
         "states": check.states,
         "together": check.together,
         "networks": check.networks,

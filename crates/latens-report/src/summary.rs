@@ -1,10 +1,12 @@
 //! What a fit found, for people and for programs.
 
 use latens::fit::{Facts, RecordFacts, Role};
+use latens::look::Finding;
 use latens::numerics::score::named::Scores;
 use latens::{Door, Model};
 use serde_json::json;
 
+use crate::verdict;
 use crate::words::{noise_levels, pass};
 use latens::text::{self, Side};
 
@@ -156,13 +158,24 @@ pub fn predicted(model: &Model, record: &RecordFacts) -> String {
     text::table(2, &sides, &rows)
 }
 
+/// A finding for programs, with its sentence.
+pub fn finding(finding: &Finding) -> serde_json::Value {
+    let mut object = json!(finding);
+    object["text"] = json!(finding.words());
+    object
+}
+
 /// One object for programs.
 pub fn json(model: &Model, facts: &Facts, door: Door) -> serde_json::Value {
     let noise: serde_json::Map<_, _> = noise_levels(model, facts)
         .map(|(name, std, part)| (name.into(), json!({ "std": std, "of_range": part })))
         .collect();
     let evidence = facts.evidence.as_ref();
+    let verdict = verdict::verdict(model, facts, "RUN");
     json!({
+        "findings": facts.findings.iter().map(finding).collect::<Vec<_>>(),
+        "alarms": verdict.alarms,
+        "verdict": verdict.sentences,
         "solver": facts.solver,
         "seed": facts.seed,
         "seconds": facts.seconds,

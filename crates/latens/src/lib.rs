@@ -153,6 +153,7 @@ pub use job::{Job, Outcome, Watch, fit};
 pub use latens_model::Model;
 pub use latens_model::settings::{Level, Settings, SettingsLayer};
 pub use look::check::Check;
+pub use look::{Companion, Finding, Leaving};
 pub use record::{Record, Source};
 pub use solve::{
     Learned, Observer, PassReport, Problem, Progress, Silent, Solver, find, register, solvers,

@@ -126,6 +126,7 @@ impl<'a> FreeRun<'a> {
         }
         best.retain(|e| e.explained.is_finite());
         best.sort_by(|a, b| b.explained.total_cmp(&a.explained));
+        if std::env::var("LATENS_DEBUG").is_ok() { eprintln!("{:?}", &best); }
         Some(Explained {
             best,
             reachable: (base.own / count).sqrt() / rows.weights[c],
@@ -198,6 +199,7 @@ impl<'a> FreeRun<'a> {
                 sensitivities = with_column(&sensitivities, &column);
             }
             let before = best.squares;
+            if std::env::var("LATENS_DEBUG").is_ok() { eprintln!("refit {candidate:?} squares {} own {} damping {damping} factor {} theta {:?} start {:?}", best.squares, best.own, best.factor, &best.run.theta[..p.min(12)], &best.run.states[..n]); }
             let columns = Columns::new(sensitivities);
             while damping < 1e6 {
                 let Some(step) = columns.step(&left, damping) else {

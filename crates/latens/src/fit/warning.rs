@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, Finding, RESOLUTION, sight};
+use crate::look::{DETERMINED, Finding, Leaving, RESOLUTION, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -146,6 +146,11 @@ pub enum Warning {
         /// How many times.
         factor: f64,
     },
+    /// At its guesses the model leaves the finite numbers.
+    GuessesLeaveNumbers {
+        /// Where and how.
+        leaves: Box<Leaving>,
+    },
     /// What a sensor, or the misfit of the model, shows to be wrong.
     #[serde(untagged)]
     Finding(Finding),
@@ -276,6 +281,7 @@ impl Warning {
                 "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
                 text::number(*factor)
             ),
+            Self::GuessesLeaveNumbers { leaves } => leaves.words(),
             Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
@@ -284,10 +290,27 @@ impl Warning {
     /// What to know before time is spent on a fit.
     pub fn of_check(check: &Check) -> Vec<Self> {
         let sensors = check.sensors.iter().cloned().map(Self::Finding);
+        // networks at zero may well let a sound model grow beyond all numbers
+        let telling = |l: &&Leaving| l.undefined || check.networks.is_empty();
+        if let Some(leaves) = check.leaves.as_ref().filter(telling) {
+            let leaves = Box::new(leaves.clone());
+            let undefined = leaves.undefined;
+            let mut warnings: Vec<Self> = sensors.collect();
+            warnings.push(Self::GuessesLeaveNumbers { leaves });
+            if !undefined {
+                warnings.extend(Self::of_states(check));
+            }
+            return warnings;
+        }
+        sensors.chain(Self::of_states(check)).collect()
+    }
+
+    /// Of the states and the arguments of the networks.
+    fn of_states(check: &Check) -> Vec<Self> {
         let together = check.together.iter().map(|group| Self::NotToldApart {
             states: group.clone(),
         });
-        let mut warnings: Vec<Self> = sensors.chain(together).collect();
+        let mut warnings: Vec<Self> = together.collect();
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);

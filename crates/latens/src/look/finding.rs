@@ -11,6 +11,7 @@ const NOTABLE_WIDENING: f64 = 1.1;
 /// Something that a channel, or the misfit of a model, shows to be wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
+#[allow(missing_docs, reason = "channel, file and unit are what they say")]
 pub enum Finding {
     /// A channel repeats its readings.
     Held {

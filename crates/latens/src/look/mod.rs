@@ -6,10 +6,12 @@ pub mod finding;
 pub mod noise;
 pub mod prior;
 pub mod region;
+pub mod roughness;
 pub mod sampling;
 pub mod scales;
 pub mod sensors;
 pub mod sight;
+pub mod trial;
 
 pub use check::{Check, DETERMINED};
 pub use finding::{Companion, Finding};
@@ -17,3 +19,4 @@ pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;
 pub use scales::SignalScales;
+pub use trial::Leaving;
