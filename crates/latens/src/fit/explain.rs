@@ -56,6 +56,8 @@ pub(super) struct Explained {
     /// Root mean square of the misfit to which the same equations come from here by least squares on
     /// the free run.
     pub reachable: f64,
+    /// The residuals there.
+    pub left: Vec<f64>,
 }
 
 /// A free run over a record, which its misfits are explained along.
@@ -97,14 +99,14 @@ impl<'a> FreeRun<'a> {
         let outputs = base.run.outputs();
         let left = base.run.residuals(&rows, &outputs);
         let projection = Projection::new(base.run.sensitivities(&rows)?)?;
-        let left = projection.rest(&left);
-        let after = rows.own(c, &left);
+        let rest = projection.rest(&left);
+        let after = rows.own(c, &rest);
         let one = |(candidate, signal): (Candidate, Vec<f64>)| {
             let column = rows.column(c, &signal);
             let size = dot(&column, &column);
-            let rest = projection.rest(&column);
-            let square = dot(&rest, &rest);
-            let product = dot(&rest, &left);
+            let own = projection.rest(&column);
+            let square = dot(&own, &own);
+            let product = dot(&own, &rest);
             // of a candidate that J imitates nothing is left but rounding
             (square > 1e-6 * size).then(|| Explanation {
                 candidate,
@@ -126,8 +128,11 @@ impl<'a> FreeRun<'a> {
         }
         best.retain(|e| e.explained.is_finite());
         best.sort_by(|a, b| b.explained.total_cmp(&a.explained));
-        if std::env::var("LATENS_DEBUG").is_ok() { eprintln!("{:?}", &best); }
+        let d_y = self.record.d_y;
+        let pairs = self.record.outputs.iter().zip(&outputs).skip(c).step_by(d_y);
+        let left = pairs.filter(|(y, _)| y.is_finite()).map(|(y, p)| y - p);
         Some(Explained {
+            left: left.collect(),
             best,
             reachable: (base.own / count).sqrt() / rows.weights[c],
         })
@@ -199,7 +204,6 @@ impl<'a> FreeRun<'a> {
                 sensitivities = with_column(&sensitivities, &column);
             }
             let before = best.squares;
-            if std::env::var("LATENS_DEBUG").is_ok() { eprintln!("refit {candidate:?} squares {} own {} damping {damping} factor {} theta {:?} start {:?}", best.squares, best.own, best.factor, &best.run.theta[..p.min(12)], &best.run.states[..n]); }
             let columns = Columns::new(sensitivities);
             while damping < 1e6 {
                 let Some(step) = columns.step(&left, damping) else {

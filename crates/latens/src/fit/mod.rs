@@ -10,6 +10,7 @@ pub mod ensemble;
 mod explain;
 pub mod facts;
 pub mod innovations;
+mod late;
 pub mod learn;
 pub mod online;
 pub mod predict;

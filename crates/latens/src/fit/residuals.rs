@@ -8,7 +8,7 @@
 //! no solver takes a fit to its last digit.
 
 use super::explain::{Candidate, Explained, Explanation, FreeRun};
-use super::{Fit, Track, innovations};
+use super::{Fit, Track, innovations, late};
 use crate::look::{Companion, Finding, RESOLUTION, sensors};
 use crate::model::Model;
 use crate::numerics::step::Stepper;
@@ -79,7 +79,7 @@ fn of_track(fit: &Fit, stepper: &Stepper, track: &Track, faulty: &[Finding]) -> 
         match one.correlated() {
             Some(colour) => {
                 let explained = run.explain(c, 4 * colour.samples);
-                found.push(one.of_model(colour, explained.as_ref()));
+                found.extend(one.of_model(colour, explained.as_ref(), track));
             }
             None => found.extend(one.heavy_tails()),
         }
@@ -118,11 +118,39 @@ impl Residuals<'_> {
         (colour.deviations > CORRELATED_DEVIATIONS && material).then_some(colour)
     }
 
-    /// What correlated residuals say.
-    fn of_model(&self, colour: Colour, explained: Option<&Explained>) -> Finding {
+    /// What correlated residuals say; nothing where a small change of θ makes them white, because then
+    /// the equations are right and the fit is only not at its last digit.
+    fn of_model(
+        &self,
+        colour: Colour,
+        explained: Option<&Explained>,
+        track: &Track,
+    ) -> Option<Finding> {
         let model = &self.fit.model;
         let channel = &model.measurements[self.place];
         let (rms, noise) = (self.rms(), whiteness::rough_deviation(&self.values));
+        let reachable = explained.map(|e| e.reachable);
+        let reachable = reachable.filter(|least| *least < FAR_FROM_BEST * rms);
+        if let Some(explained) = explained {
+            let after = Self {
+                values: explained.left.clone(),
+                ..*self
+            };
+            if after.correlated().is_none() && reachable.is_none() {
+                return None;
+            }
+        }
+        let (file, name) = (self.file.to_string(), channel.name.clone());
+        if let Some(late) = late::input(model, track) {
+            return Some(Finding::Lags {
+                file,
+                channel: name,
+                input: Some(late.input),
+                lag: late.lag,
+                unit: model.time_unit.clone(),
+                explained: late.explained,
+            });
+        }
         let best = explained.map_or(&[][..], |e| &e.best[..]);
         let most = best.first().map_or(0.0, |e| e.explained);
         let explains = |e: &&Explanation| e.explained >= EXPLAINS * colour.shared;
@@ -132,11 +160,11 @@ impl Residuals<'_> {
             Candidate::Signal(..) => false,
         };
         if let Some(sensor) = best.iter().filter(explains).find(preferred) {
-            let (file, name) = (self.file.to_string(), channel.name.clone());
-            return if sensor.candidate == Candidate::Lag {
+            return Some(if sensor.candidate == Candidate::Lag {
                 Finding::Lags {
                     file,
                     channel: name,
+                    input: None,
                     lag: sensor.factor,
                     unit: model.time_unit.clone(),
                     explained: sensor.explained,
@@ -150,7 +178,7 @@ impl Residuals<'_> {
                     of_noise: sensor.factor.abs() / noise.max(RESOLUTION * self.range()),
                     explained: sensor.explained,
                 }
-            };
+            });
         }
         let with = best.iter().filter(explains).find_map(|e| match &e.candidate {
             Candidate::Signal(signal, samples) => Some(Companion {
@@ -160,9 +188,9 @@ impl Residuals<'_> {
             }),
             _ => None,
         });
-        Finding::Correlated {
-            file: self.file.into(),
-            channel: channel.name.clone(),
+        Some(Finding::Correlated {
+            file,
+            channel: name,
             unit: channel.unit.clone(),
             samples: colour.samples,
             time: self.time * colour.samples as f64 / self.taken as f64,
@@ -172,9 +200,9 @@ impl Residuals<'_> {
             model_error: (colour.shared.sqrt() * rms).max((rms * rms - noise * noise).max(0.0).sqrt()),
             noise,
             with,
-            reachable: explained.map(|e| e.reachable).filter(|r| *r < FAR_FROM_BEST * rms),
+            reachable,
             variance_inflation: self.fit.facts.variance_inflation,
-        }
+        })
     }
 
     /// White residuals of which some are far out.

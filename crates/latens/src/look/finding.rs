@@ -45,6 +45,8 @@ pub enum Finding {
     Lags {
         file: String,
         channel: String,
+        /// The input whose lag would look the same.
+        input: Option<String>,
         /// How late, in time.
         lag: f64,
         unit: String,
@@ -189,12 +191,14 @@ impl Finding {
             Self::Lags {
                 file,
                 channel,
+                input,
                 lag,
                 unit,
                 explained,
             } => format!(
-                "the misfit of {channel} on {file} is that of a sensor which lags by {} ({} of its variance): give the sensor a state of its own, d/dt {channel}_s = ({channel} - {channel}_s)/lag, and measure that",
+                "the misfit of {channel} on {file} is that of a sensor which lags by about {}{} (it explains {} of what is wrong): give the sensor a state of its own, d/dt {channel}_s = ({channel} - {channel}_s)/lag, and measure that",
                 text::with_unit(*lag, unit),
+                input.as_ref().map_or(String::new(), |u| format!(", or of {u} acting so much later")),
                 text::percent(*explained)
             ),
             Self::Drifts {
