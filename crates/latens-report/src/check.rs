@@ -353,7 +353,13 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Value>
     let noise: serde_json::Map<_, _> = model
         .measurements
         .iter()
-        .zip(check.noise.iter().zip(&check.range).zip(&check.noise_at_most))
+        .zip(
+            check
+                .noise
+                .iter()
+                .zip(&check.range)
+                .zip(&check.noise_at_most),
+        )
         .map(|(q, ((std, range), bound))| {
             let value = json!({ "std": std, "of_range": std / range, "at_most": bound });
             (q.name.clone(), value)

@@ -28,7 +28,6 @@ pub fn of_run(shown: &Fit) -> Verdict {
 /// The verdict on what is known of a fit; `name` is its folder's.
 pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
     let alarms = alarms(facts);
-    let failed = !alarms.is_empty();
     let contradicted = contradictions(facts).into_iter();
     let stopped = words::stopped(facts, name);
     let stopped = stopped.map(|how| format!("This run is not finished: it was {how}."));
@@ -36,9 +35,13 @@ pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
         sentences: [
             quality(model, facts),
             trust(model, facts),
-            next(facts, name, failed),
+            sentence(&next(facts, name)),
         ],
-        alarms: alarms.into_iter().chain(contradicted).chain(stopped).collect(),
+        alarms: alarms
+            .into_iter()
+            .chain(contradicted)
+            .chain(stopped)
+            .collect(),
     }
 }
 
@@ -56,8 +59,8 @@ pub fn contradictions(facts: &Facts) -> Vec<String> {
     .collect()
 }
 
-/// What to do about what was found, where there is something; before any other advice.
-pub fn remedy(facts: &Facts) -> Option<String> {
+/// What to do about what was found, where there is something.
+fn remedy(facts: &Facts) -> Option<String> {
     let advice = facts.findings.iter().find_map(Finding::advice)?;
     Some(worded(&advice, Door::CommandLine))
 }
@@ -267,7 +270,9 @@ fn sentence(words: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn next(facts: &Facts, name: &str, failed: bool) -> String {
+/// What to do next, as a clause.
+pub fn next(facts: &Facts, name: &str) -> String {
+    let failed = !alarms(facts).is_empty();
     let (role, _) = telling(facts);
     let error = worst(facts, role).map_or(0.0, |w| w.0);
     let trained = worst(facts, Role::Train).map_or(0.0, |w| w.0);
@@ -275,7 +280,7 @@ fn next(facts: &Facts, name: &str, failed: bool) -> String {
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
     // what a faulty sensor spoiled no other start mends
     let sensor = facts.findings.iter().any(Finding::is_of_channel);
-    let advice = if facts.stopped && !failed {
+    if facts.stopped && !failed {
         format!("go on with --resume {name}")
     } else if let Some(remedy) = remedy(facts).filter(|_| sensor || !failed && trained < POOR) {
         remedy
@@ -296,6 +301,5 @@ fn next(facts: &Facts, name: &str, failed: bool) -> String {
         "use it where the records went; --ensemble 5 shows how far another fit might be from this one".into()
     } else {
         "use it where the records went, and let `latens predict` say when a record leaves that region".into()
-    };
-    sentence(&advice)
+    }
 }

@@ -36,20 +36,31 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     lines
 }
 
-/// That the fit is not to be used as it is, and what to do; nothing where nothing contradicts it.
+/// That the fit is not to be used as it is, and what to do; nothing where nothing was found.
 fn contradicted(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
-    let against = facts.findings.iter().filter(|f| f.contradicts());
-    let mut channels: Vec<&str> = against.map(Finding::channel).collect();
-    channels.dedup();
-    if !channels.is_empty() {
+    let against = |sensor: bool| {
+        let each = facts.findings.iter().filter(|f| f.contradicts());
+        let own = each.filter(|f| f.is_of_channel() == sensor);
+        let mut channels: Vec<&str> = own.map(Finding::channel).collect();
+        channels.dedup();
+        channels
+    };
+    let (sensors, residuals) = (against(true), against(false));
+    if !sensors.is_empty() {
         lines.push(format!(
-            "do not take this model for right: the misfit of {} contradicts it (see the warnings)",
-            text::list(&channels)
+            "do not use this fit: the readings of {} are at fault (see the warnings)",
+            text::list(&sensors)
         ));
     }
-    if let Some(remedy) = verdict::remedy(facts) {
-        lines.push(format!("next: {remedy}"));
+    if !residuals.is_empty() {
+        lines.push(format!(
+            "do not take this model for right: the misfit of {} contradicts it (see the warnings)",
+            text::list(&residuals)
+        ));
+    }
+    if facts.findings.iter().any(|f| f.advice().is_some()) {
+        lines.push(format!("next: {}", verdict::next(facts, "RUN")));
     }
     lines
 }
@@ -57,7 +68,12 @@ fn contradicted(facts: &Facts) -> Vec<String> {
 /// Hidden states that the records do not show, as the look before the fit found: whatever their
 /// deviations are afterwards, they are not "well determined".
 pub fn unseen(facts: &Facts) -> Vec<&str> {
-    let hidden = |sight| matches!(sight, Sight::Isolated | Sight::ThroughNetwork | Sight::Undetermined);
+    let hidden = |sight| {
+        matches!(
+            sight,
+            Sight::Isolated | Sight::ThroughNetwork | Sight::Undetermined
+        )
+    };
     let mut names: Vec<&str> = vec![];
     for warning in &facts.warnings {
         match warning {

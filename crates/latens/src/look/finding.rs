@@ -8,6 +8,9 @@ use crate::text;
 /// A factor on deviations that is worth a word.
 const NOTABLE_WIDENING: f64 = 1.1;
 
+/// So many times the noise is an error of the model.
+const BEYOND_NOISE: f64 = 3.0;
+
 /// Something that a channel, or the misfit of a model, shows to be wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -243,9 +246,14 @@ impl Finding {
                 );
                 words += &match reachable {
                     Some(least) => format!(
-                        "it is {}, where the same equations come to {}, so the fit ended in the wrong place",
+                        "it is {}, where the same equations come to {}, so the fit ended in the wrong place{}",
                         text::with_unit(*misfit, unit),
-                        text::with_unit(*least, unit)
+                        text::with_unit(*least, unit),
+                        if *least > BEYOND_NOISE * noise {
+                            ", and even that is no noise: the model lacks something too"
+                        } else {
+                            ""
+                        }
                     ),
                     None => format!(
                         "the model lacks something as slow as that; of {} ({} of the range), {} is error of the model and {}",
