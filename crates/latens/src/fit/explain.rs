@@ -33,7 +33,7 @@ const REFIT_GAIN: f64 = 1e-3;
 pub(super) enum Candidate {
     /// The negative rate of the output: a sensor that lags.
     Lag,
-    /// Time, from −½ at the first sample to ½ at the last: a drift.
+    /// Time, from 0 at the first sample to 1 at the last: a drift, of a sensor that was right at first.
     Time,
     /// A signal by name, so many samples before.
     Signal(String, usize),
@@ -246,7 +246,7 @@ impl<'a> FreeRun<'a> {
             (Candidate::Lag, (0..n).map(|k| -rate(k)).collect()),
             (
                 Candidate::Time,
-                time.iter().map(|t| (t - time[0]) / duration - 0.5).collect(),
+                time.iter().map(|t| (t - time[0]) / duration).collect(),
             ),
         ];
         let mut signal = |name: String, values: Vec<f64>| {
