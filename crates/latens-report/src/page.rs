@@ -37,8 +37,8 @@ pub fn html(runs: &[Fit]) -> String {
     });
     let mut body = String::new();
     body += &heading(runs, &title);
-    for (shown, innovations) in runs.iter().zip(&found) {
-        let verdict = verdict::verdict(shown, innovations);
+    for shown in runs {
+        let verdict = verdict::of_run(shown);
         body += &verdict_section(shown, &verdict, runs.len() > 1);
     }
     body += &states_section(runs);

@@ -81,6 +81,9 @@ impl<'a> States<'a> {
             run: folder.display().to_string(),
             report: None,
             found: FitSummary {
+                findings: vec![],
+                alarms: vec![],
+                verdict: vec![],
                 solver: name.into(),
                 seed: self.training.seed,
                 seconds: self.training.seconds,

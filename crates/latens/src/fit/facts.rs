@@ -13,7 +13,7 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
-use crate::look::{DETERMINED, Region, SignalScales, Suspect};
+use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
 use crate::model::{Model, Unknown};
@@ -114,6 +114,9 @@ pub struct Facts {
     pub suspects: Vec<Suspect>,
     /// Each record and how well the fit predicts it.
     pub records: Vec<RecordFacts>,
+    /// What sensors and residuals show to be wrong.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
     /// What each network met in training.
@@ -353,6 +356,7 @@ impl Facts {
             warnings: vec![],
             suspects: vec![],
             records: vec![],
+            findings: vec![],
             unknowns: constants(model, &learned.theta, &learned.covariance),
             regions,
             noise: learned.noise.clone(),
@@ -369,6 +373,14 @@ impl Facts {
             structure: Structure::Whole,
             rungs: vec![],
         }
+    }
+
+    /// By how much the deviations of predictions are wider than they would be of a model that is
+    /// right; `None` where nothing is known to contradict it.
+    pub fn widening(&self) -> Option<f64> {
+        let inflated = self.variance_inflation.sqrt();
+        let widening = self.proof.map_or(inflated, |proof| proof.widening);
+        self.contradicted.then_some(widening)
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {

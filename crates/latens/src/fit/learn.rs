@@ -8,7 +8,7 @@
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts, Role};
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, proof};
+use super::{Fit, Track, proof, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -327,6 +327,7 @@ fn once(
                 if fit.facts.contradicted && !kept.stopped {
                     fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
                 }
+                fit.facts.findings = residuals::findings(&fit);
                 Ok::<_, Error>(fit)
             })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);
@@ -444,6 +445,7 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
         .collect();
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
+    fit.facts.findings = residuals::findings(&fit);
     let facts = members.iter().enumerate().map(|(k, (weight, member))| MemberFacts {
         seed: member.facts.seed,
         weight: Some(*weight),

@@ -7,11 +7,15 @@
 pub mod adapt;
 pub mod draws;
 pub mod ensemble;
+mod explain;
 pub mod facts;
+pub mod innovations;
+mod late;
 pub mod learn;
 pub mod online;
 pub mod predict;
 pub mod proof;
+mod residuals;
 pub mod stream;
 mod suspects;
 pub mod table;

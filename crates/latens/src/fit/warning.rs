@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, RESOLUTION, Suspect, sight};
+use crate::look::{DETERMINED, Finding, Leaving, RESOLUTION, Suspect, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -155,6 +155,14 @@ pub enum Warning {
         /// All of them.
         readings: Vec<Suspect>,
     },
+    /// At its guesses the model leaves the finite numbers.
+    GuessesLeaveNumbers {
+        /// Where and how.
+        leaves: Box<Leaving>,
+    },
+    /// What a sensor, or the misfit of the model, shows to be wrong.
+    #[serde(untagged)]
+    Finding(Finding),
     /// As another version of Latens said it.
     #[serde(untagged)]
     Other(String),
@@ -287,6 +295,8 @@ impl Warning {
                 channel,
                 readings,
             } => suspect_readings(file, channel, readings),
+            Self::GuessesLeaveNumbers { leaves } => leaves.words(),
+            Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
     }
@@ -294,10 +304,25 @@ impl Warning {
     /// What to know before time is spent on a fit.
     pub fn of_check(check: &Check) -> Vec<Self> {
         let mut warnings = Self::of_suspects(&check.suspects);
-        let together = check.together.iter();
-        warnings.extend(together.map(|group| Self::NotToldApart {
-            states: group.clone(),
+        warnings.extend(check.sensors.iter().cloned().map(Self::Finding));
+        // networks at zero may well let a sound model grow beyond all numbers
+        let telling = |l: &&Leaving| l.undefined || check.networks.is_empty();
+        let leaves = check.leaves.as_ref().filter(telling);
+        warnings.extend(leaves.map(|leaves| Self::GuessesLeaveNumbers {
+            leaves: Box::new(leaves.clone()),
         }));
+        if !leaves.is_some_and(|l| l.undefined) {
+            warnings.extend(Self::of_states(check));
+        }
+        warnings
+    }
+
+    /// Of the states and the arguments of the networks.
+    fn of_states(check: &Check) -> Vec<Self> {
+        let together = check.together.iter().map(|group| Self::NotToldApart {
+            states: group.clone(),
+        });
+        let mut warnings: Vec<Self> = together.collect();
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);
@@ -396,6 +421,9 @@ impl Warning {
     /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
     pub(crate) fn of_fit(fit: &Fit, records: &[&Record], tests: Vec<Self>) -> Vec<Self> {
         let mut warnings = lost_free_runs(fit, records);
+        // what the channels show by themselves was said before the fit
+        let findings = fit.facts.findings.iter().filter(|f| !f.is_of_channel());
+        warnings.extend(findings.cloned().map(Self::Finding));
         warnings.extend(tests);
         let facts = &fit.facts;
         let kept = facts.attempts.iter().find(|a| a.kept);

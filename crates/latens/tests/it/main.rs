@@ -3,6 +3,7 @@
 mod bands;
 mod check;
 mod dense;
+mod findings;
 mod fixture;
 mod gaps;
 mod layers;
