@@ -417,6 +417,16 @@ class Fit:
         return self._raw.warnings
 
     @property
+    def suspects(self) -> list[dict[str, Any]]:
+        """Readings that contradict the others and were set aside: `file`, `row` (1 is the first after the
+        names of the columns), `time`, `channel`, `unit`, `value`, `expected` and `deviations` of each.
+
+        >>> fit.suspects
+        []
+        """
+        return self.facts["suspects"]
+
+    @property
     def seconds(self) -> float:
         """How long it took.
 

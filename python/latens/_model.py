@@ -375,6 +375,15 @@ class Check(Mapping[str, Any]):
         """
         return [warning["text"] for warning in self._facts["warnings"]]
 
+    @property
+    def suspects(self) -> list[dict[str, Any]]:
+        """Readings that contradict the others, as in [`Fit.suspects`][latens.Fit.suspects].
+
+        >>> model.check(record).suspects
+        []
+        """
+        return self._facts["suspects"]
+
     def __getitem__(self, key: str) -> Any:
         return self._facts[key]
 

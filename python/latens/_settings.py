@@ -42,6 +42,9 @@ class Settings(TypedDict, total=False):
     ensemble: int
     """Fit from K seeds, the seed and those that follow, in parallel, and keep them all: predictions are their median, and bands count how far they are apart; not together with starts."""
 
+    keep_suspects: bool
+    """Learn from every reading, those too that contradict all others; else they are set aside, and named."""
+
     hidden_noise: float
     """Process noise of equations that depend on θ: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch begins there and tightens it tenfold or √10-fold each stage."""
 

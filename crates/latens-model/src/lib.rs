@@ -46,7 +46,7 @@ use std::path::Path;
 pub use diagnostic::{Diagnostic, ModelError};
 pub use error::Error;
 pub use file::{Hold, KEYS, Method};
-pub use system::{System, Workspace};
+pub use system::{Fault, System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
 

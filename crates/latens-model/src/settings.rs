@@ -140,6 +140,8 @@ settings! {
             "Start from K seeds, the seed and those that follow, in parallel, and keep the one whose free run is best: over the validation records where there are any";
         Common ensemble: Count = 1, "K",
             "Fit from K seeds, the seed and those that follow, in parallel, and keep them all: predictions are their median, and bands count how far they are apart; not together with starts";
+        Common keep_suspects: Flag = false, "BOOL",
+            "Learn from every reading, those too that contradict all others; else they are set aside, and named";
         Noise hidden_noise: Relative = Level::Relative(0.1), "R", was "hidden",
             "Process noise of equations that depend on θ: standard deviation per sample, relative to scale·√(Δt/τ), τ the time in which the data move by their scale; batch begins there and tightens it tenfold or √10-fold each stage";
         Noise measurement_noise: Relative = Level::Relative(1.0), "R", was "measurement",

@@ -62,6 +62,15 @@ pub struct Workspace {
     traces: Vec<Trace>,
 }
 
+/// An equation that is no finite number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// The state whose equation it is.
+    pub state: usize,
+    /// The function at fault and what it was given.
+    pub operation: Option<(String, Vec<f64>)>,
+}
+
 impl System {
     pub(crate) fn compile(
         mut equations: Equations,
@@ -287,6 +296,19 @@ impl System {
         for (i, f) in f.iter_mut().enumerate() {
             *f = self.value.root(&ws.value, i);
         }
+    }
+
+    /// The equation that is no finite number at a point, and the operation at fault where that is
+    /// found; `None` where all are finite.
+    pub fn fault(&self, ws: &mut Workspace, at: Point) -> Option<Fault> {
+        self.value
+            .run(&mut ws.value, &mut ws.traces, self.env(), at);
+        let finite = |i: &usize| self.value.root(&ws.value, *i).is_finite();
+        let state = (0..self.states).find(|i| !finite(i))?;
+        Some(Fault {
+            state,
+            operation: self.value.fault(&ws.value),
+        })
     }
 
     /// f and ∂f/∂x (row by row).

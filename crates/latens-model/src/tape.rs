@@ -164,6 +164,29 @@ impl Tape {
         slots[self.roots[i]]
     }
 
+    /// The first operation that made something that is no finite number of finite ones, after
+    /// [`Tape::run`]: its function and what it was given.
+    pub fn fault(&self, slots: &[f64]) -> Option<(String, Vec<f64>)> {
+        let base = self.constants.len();
+        self.instructions
+            .iter()
+            .enumerate()
+            .find_map(|(i, instruction)| {
+                if slots[base + i].is_finite() {
+                    return None;
+                }
+                let (name, given) = match *instruction {
+                    Instruction::Unary(op, a) => (format!("{op:?}").to_lowercase(), vec![slots[a]]),
+                    Instruction::Binary(op, a, b) => {
+                        (format!("{op:?}").to_lowercase(), vec![slots[a], slots[b]])
+                    }
+                    Instruction::Powi(a, n) => ("power".into(), vec![slots[a], f64::from(n)]),
+                    _ => return None,
+                };
+                given.iter().all(|v| v.is_finite()).then_some((name, given))
+            })
+    }
+
     /// Evaluates everything at a point.
     pub fn run(&self, slots: &mut [f64], traces: &mut [Trace], env: Networks, at: Point) {
         let base = self.constants.len();

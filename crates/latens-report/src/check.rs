@@ -3,11 +3,11 @@
 
 use latens::fit::learn;
 use latens::look::check::{Check, Sight};
-use latens::look::{RESOLUTION, sight};
+use latens::look::{RESOLUTION, sight, suspects};
 use latens::record::{Columns, Record};
 use latens::{Door, Error, Model, Warning};
 
-use crate::outputs::{ChannelNoise, CheckOutput, CheckedRecord, ColumnUse, Told};
+use crate::outputs::{CheckOutput, CheckedRecord, ColumnUse, FoundNoise, Told};
 use latens::text::{self, Side};
 
 /// A record and where it came from.
@@ -46,7 +46,9 @@ impl Checked {
     /// Those of [`learn::check`].
     pub fn new(model: &Model, sources: Vec<Source>) -> Result<Self, Error> {
         let records: Vec<Record> = sources.iter().map(|s| s.record.clone()).collect();
-        let check = learn::check(model, &records)?;
+        let mut check = learn::check(model, &records)?;
+        check.suspects =
+            suspects::named(model, sources.iter().map(|s| (s.file.as_str(), &s.record)));
         let files = sources.iter().map(|s| (s.file.as_str(), &s.record));
         let mut warnings = Warning::of_steps(model, files);
         warnings.extend(Warning::of_check(&check));
@@ -236,7 +238,11 @@ fn described(model: &Model, source: &Source, check: &Check) -> String {
                 "hardly any".into(),
                 format!("< {}", text::percent(RESOLUTION)),
             ],
-            Some((std, part)) => [text::number(std), text::percent(part)],
+            Some((std, part)) => {
+                let bound = column.channel.is_some_and(|c| check.noise_at_most[c]);
+                let most = if bound { "at most " } else { "" };
+                [format!("{most}{}", text::number(std)), text::percent(part)]
+            }
         };
         rows.push(vec![
             column.column.clone(),
@@ -339,14 +345,19 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
             unused,
         }
     });
-    let sizes = check.noise.iter().zip(&check.range);
+    let sizes = check.noise.iter().zip(&check.range).zip(&check.noise_at_most);
     let noise = model
         .measurements
         .iter()
         .zip(sizes)
-        .map(|(q, (&std, range))| {
+        .map(|(q, ((&std, range), &at_most))| {
             let of_range = std / range;
-            (q.name.clone(), ChannelNoise { std, of_range })
+            let noise = FoundNoise {
+                std,
+                of_range,
+                at_most,
+            };
+            (q.name.clone(), noise)
         });
     CheckOutput {
         model: model.name.clone(),
@@ -354,10 +365,13 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
         noise: noise.collect(),
         window: check.window,
         window_samples: check.window_samples,
+        sensors: Told::findings(&check.sensors),
+        leaves: check.leaves.clone(),
         states: check.states.clone(),
         together: check.together.clone(),
         networks: check.networks.clone(),
         moments: check.moments.clone(),
+        suspects: check.suspects.clone(),
         verdict: sight::states(check),
         warnings,
     }

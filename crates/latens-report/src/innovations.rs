@@ -1,12 +1,8 @@
 //! What the measurements had to say that the model had not foreseen.
 //!
-//! A filter with the learned θ and the noise of the fit passes over the record; each measurement is
-//! compared with what it predicts from those before. ν/√s is then white, normal and of variance one,
-//! if model and noise are right.
+//! The innovations of the core ([`latens::fit::innovations`]), as the page draws them.
 
-use latens::filter::ExtendedFilter;
-use latens::numerics::step::Stepper;
-
+use latens::fit::innovations::normalised;
 use latens::fit::{Fit, Track};
 
 /// Lags of the correlations, at the most.
@@ -62,7 +58,7 @@ impl Innovations {
 
 /// Of every channel; empty where the filter leaves the finite numbers.
 pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
-    let Some(all) = filtered(shown, track) else {
+    let Some(all) = normalised(shown, track) else {
         return vec![];
     };
     let model = &shown.model;
@@ -94,37 +90,6 @@ pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
             }
         })
         .collect()
-}
-
-/// Sample and ν/√s of each measurement, channel by channel.
-fn filtered(shown: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
-    let (run, record) = (&shown, &track.record);
-    let (model, noise) = (&run.model, &run.facts.noise);
-    let stepper = Stepper::over(model, &model.system, run.facts.sample_time, [record]);
-    let variances = track.deviations.row(0).iter().map(|d| d.powi(2));
-    let variances: Vec<f64> = variances
-        .map(|v| if v.is_finite() { v } else { 0.0 })
-        .collect();
-    let mut filter = ExtendedFilter::new(&stepper, track.smoothed.row(0), &variances);
-    let mut found = vec![vec![]; model.measurements.len()];
-    for k in 0..record.len() {
-        if k > 0 {
-            let at = record.point(k - 1, &[], &run.theta);
-            filter.advance(&stepper, at, record.gap(k - 1), &noise.process, false);
-        }
-        if filter.states.mean.iter().any(|x| !x.is_finite()) {
-            return None;
-        }
-        filter.measure(&stepper, record.point(k, &[], &run.theta));
-        for (channel, y) in record.output(k).iter().enumerate() {
-            let corrected = filter.correct(channel, *y, noise.measurement[channel]);
-            // the first sample has had its part in the start
-            if let Some((innovation, s)) = corrected.filter(|_| k > 0) {
-                found[channel].push((k, innovation / s.sqrt()));
-            }
-        }
-    }
-    Some(found)
 }
 
 fn correlation(values: &[f64]) -> Vec<f64> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use latens::described;
 use latens::described::{Described, Value};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
+use latens::look::{Finding, Leaving, Suspect};
 use latens::look::check::{Coverage, Moment, StateCheck};
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
@@ -13,7 +14,7 @@ use latens::{Door, SimulationFacts, Warning};
 use serde::Serialize;
 use serde_json::json;
 
-/// A warning: its kind, its numbers, and the same in the words of a door.
+/// A warning or a finding: its kind, its numbers, and the same in the words of a door.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Told(Value);
@@ -25,10 +26,22 @@ impl Told {
     }
 }
 
+impl Told {
+    /// What sensors and residuals show to be wrong, each with its sentence.
+    pub fn findings(findings: &[Finding]) -> Vec<Self> {
+        let one = |finding: &Finding| {
+            let mut object = json!(finding);
+            object["text"] = json!(finding.words());
+            Self(object)
+        };
+        findings.iter().map(one).collect()
+    }
+}
+
 impl Described for Told {
     fn schema() -> Value {
         json!({
-            "description": "A warning: its kind, its numbers, and the same in words.",
+            "description": "A warning or a finding: its kind, its numbers, and the same in words.",
             "type": "object",
             "required": ["kind", "text"],
             "properties": { "kind": { "type": "string" }, "text": { "type": "string" } },
@@ -55,6 +68,12 @@ described! {
 /// What was found by a fit.
 #[derive(Debug, Clone, Serialize)]
 pub struct FitSummary {
+    /// What sensors and residuals show to be wrong.
+    pub findings: Vec<Told>,
+    /// What must be known before all else.
+    pub alarms: Vec<String>,
+    /// How good it is, how far to trust it, what to do next.
+    pub verdict: Vec<String>,
     /// The solver.
     pub solver: String,
     /// Of the start that was kept.
@@ -63,6 +82,8 @@ pub struct FitSummary {
     pub seconds: f64,
     /// What to know before it is used.
     pub warnings: Vec<Told>,
+    /// Readings that contradict the others and were set aside, of all records.
+    pub suspects: Vec<Suspect>,
     /// Each record and how well a free run predicts it.
     pub records: Vec<RecordFacts>,
     /// The unknown constants.
@@ -92,6 +113,17 @@ pub struct ChannelNoise {
     pub std: f64,
     /// The same over the range of the channel.
     pub of_range: f64,
+}
+
+/// The noise of a channel, as it is found before a fit.
+#[derive(Debug, Clone, Serialize)]
+pub struct FoundNoise {
+    /// Its standard deviation.
+    pub std: f64,
+    /// The same over the range of the channel.
+    pub of_range: f64,
+    /// Whether that is an upper bound only.
+    pub at_most: bool,
 }
 
 /// latens fit
@@ -198,11 +230,15 @@ pub struct CheckOutput {
     /// Each record.
     pub records: Vec<CheckedRecord>,
     /// The noise found in each channel.
-    pub noise: BTreeMap<String, ChannelNoise>,
+    pub noise: BTreeMap<String, FoundNoise>,
     /// Length of a window, in time.
     pub window: f64,
     /// The same in samples.
     pub window_samples: usize,
+    /// What the channels show of their sensors.
+    pub sensors: Vec<Told>,
+    /// Where the model at its guesses leaves the finite numbers, if it does.
+    pub leaves: Option<Leaving>,
     /// What the records say about each state.
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart.
@@ -211,6 +247,8 @@ pub struct CheckOutput {
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
+    /// Readings that contradict the others.
+    pub suspects: Vec<Suspect>,
     /// All of it in words.
     pub verdict: Vec<String>,
     /// What to know before anything is learned.

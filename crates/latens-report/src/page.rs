@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::innovations::{self, Innovations};
 use crate::plot::{self, Plot, escape};
-use crate::tables::{comparison, identifiability, provenance, scores};
+use crate::tables::{comparison, identifiability, provenance, scores, suspects};
 use crate::verdict::{self, Verdict};
 use crate::{colours, figures, panels, residuals, words};
 use latens::Door;
@@ -37,8 +37,8 @@ pub fn html(runs: &[Fit]) -> String {
     });
     let mut body = String::new();
     body += &heading(runs, &title);
-    for (shown, innovations) in runs.iter().zip(&found) {
-        let verdict = verdict::verdict(shown, innovations);
+    for shown in runs {
+        let verdict = verdict::of_run(shown);
         body += &verdict_section(shown, &verdict, runs.len() > 1);
     }
     body += &states_section(runs);
@@ -61,6 +61,9 @@ pub fn html(runs: &[Fit]) -> String {
         1 => runs.iter().map(scores).collect(),
         _ => comparison(runs),
     };
+    let with = runs.iter().filter(|shown| !shown.facts.suspects.is_empty());
+    let set_aside = with.map(|shown| folded(runs, shown, suspects(shown)));
+    let parts = parts + &set_aside.collect::<String>();
     body += &section("scores", "Scores", &parts);
     let parts = runs
         .iter()

@@ -5,6 +5,7 @@ use latens::numerics::score::named::Scores;
 use latens::{Door, Model};
 
 use crate::outputs::{ChannelNoise, FitSummary, Told};
+use crate::verdict;
 use crate::words::{noise_levels, pass};
 use latens::text::{self, Side};
 
@@ -161,11 +162,16 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
     let noise = noise_levels(model, facts)
         .map(|(name, std, of_range)| (name.to_string(), ChannelNoise { std, of_range }));
     let evidence = facts.evidence.as_ref();
+    let verdict = verdict::verdict(model, facts, "RUN");
     FitSummary {
+        findings: Told::findings(&facts.findings),
+        alarms: verdict.alarms,
+        verdict: verdict.sentences.to_vec(),
         solver: facts.solver.clone(),
         seed: facts.seed,
         seconds: facts.seconds,
         warnings: Told::all(&facts.warnings, door),
+        suspects: facts.suspects.clone(),
         records: facts.records.clone(),
         unknowns: facts.unknowns.clone(),
         evidence: evidence.map(|e| e.log),

@@ -186,6 +186,31 @@ pub fn scores(shown: &Fit) -> String {
     out + "<p class=\"hint\">nRMSE: root mean square error over the range; a state’s against its truth, where the record has it. Smoothed and one step lean on the data all the time; the free run does not look at them again.</p>\n"
 }
 
+/// Readings that were set aside; nothing where there are none.
+pub fn suspects(shown: &Fit) -> String {
+    let facts = &shown.facts;
+    if facts.suspects.is_empty() {
+        return String::new();
+    }
+    let head = ["record", "row", "time", "channel", "read", "expected", "deviations"];
+    let mut rows = vec![row(head)];
+    for suspect in &facts.suspects {
+        rows.push(row([
+            &suspect.file,
+            &suspect.row.to_string(),
+            &text::with_unit(suspect.time, &shown.model.time_unit),
+            &suspect.channel,
+            &text::with_unit(suspect.value, &suspect.unit),
+            &text::with_unit(suspect.expected, &suspect.unit),
+            &text::number(suspect.deviations),
+        ]));
+    }
+    table(
+        "Readings that contradict the others: set aside, neither learned from nor scored.",
+        &rows,
+    )
+}
+
 fn caption(record: &RecordFacts) -> String {
     let role = match record.role {
         Role::Train => "learned from".into(),

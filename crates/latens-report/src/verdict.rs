@@ -1,20 +1,17 @@
 //! The verdict: what must be said first, and three sentences on how good a fit is, how far to trust
 //! it, and what to do next.
 
-use latens::fit::{Facts, RecordFacts, Role};
-use latens::look::RESOLUTION;
+use latens::error::worded;
+use latens::fit::{Facts, Fit, RecordFacts, Role};
 use latens::look::check::DETERMINED;
+use latens::look::{Finding, RESOLUTION};
+use latens::{Door, Model, text};
 
-use crate::innovations::{self, Innovations};
 use crate::words;
-use latens::fit::Fit;
-use latens::text;
 
 /// Errors of a free run, as parts of a range: below the first it is close, above the second poor.
 const CLOSE: f64 = 0.02;
 const POOR: f64 = 0.10;
-/// Beyond this factor from one, ν²/s says that the bands are wrong.
-const FAR: f64 = 4.0;
 
 /// What a run comes to.
 pub struct Verdict {
@@ -25,32 +22,55 @@ pub struct Verdict {
 
 /// The verdict on a run.
 pub fn of_run(shown: &Fit) -> Verdict {
-    let first = shown.trained().into_iter().next();
-    let found = first.map_or(vec![], |track| innovations::innovations(shown, track));
-    verdict(shown, &found)
+    verdict(&shown.model, &shown.facts, &shown.name)
 }
 
-/// `innovations` are those of the first record that was learned from.
-pub fn verdict(shown: &Fit, innovations: &[Innovations]) -> Verdict {
-    let alarms = alarms(shown);
+/// The verdict on what is known of a fit; `name` is its folder's.
+pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
+    let alarms = alarms(facts);
+    let contradicted = contradictions(facts).into_iter();
+    let stopped = words::stopped(facts, name);
+    let stopped = stopped.map(|how| format!("This run is not finished: it was {how}."));
     Verdict {
         sentences: [
-            quality(shown),
-            trust(shown, innovations),
-            next(shown, innovations, !alarms.is_empty()),
+            quality(model, facts),
+            trust(model, facts),
+            sentence(&next(facts, name)),
         ],
-        alarms: alarms.into_iter().chain(stopped(shown)).collect(),
+        alarms: alarms
+            .into_iter()
+            .chain(contradicted)
+            .chain(stopped)
+            .collect(),
     }
 }
 
-fn stopped(shown: &Fit) -> Option<String> {
-    let how = words::stopped(&shown.facts, &shown.name)?;
-    Some(format!("This run is not finished: it was {how}."))
+/// What contradicts a fit: its residuals, or the sensors it was learned from.
+pub fn contradictions(facts: &Facts) -> Vec<String> {
+    let each = facts.findings.iter().filter(|f| f.contradicts());
+    each.map(|finding| {
+        let what = if finding.is_of_channel() {
+            "A sensor contradicts this fit"
+        } else {
+            "The residuals contradict this model"
+        };
+        format!("{what}: {}.", finding.words())
+    })
+    .collect()
+}
+
+/// What to do about what was found, where there is something.
+fn remedy(facts: &Facts) -> Option<String> {
+    let advice = facts.findings.iter().find_map(Finding::advice)?;
+    Some(worded(&advice, Door::CommandLine))
+}
+
+fn is_contradicted(facts: &Facts) -> bool {
+    facts.findings.iter().any(Finding::contradicts)
 }
 
 /// That no start worked, or that a free run left the finite numbers.
-fn alarms(shown: &Fit) -> Vec<String> {
-    let facts = &shown.facts;
+fn alarms(facts: &Facts) -> Vec<String> {
     let mut alarms = vec![];
     let kept = facts.attempts.iter().find(|a| a.kept);
     if let Some(why) = kept.and_then(|a| a.failure.as_ref()) {
@@ -97,8 +117,7 @@ fn telling(facts: &Facts) -> (Role, &'static str) {
     found.unwrap_or((Role::Train, "the records it was learned from"))
 }
 
-fn quality(shown: &Fit) -> String {
-    let facts = &shown.facts;
+fn quality(model: &Model, facts: &Facts) -> String {
     let (role, what) = telling(facts);
     let mut sentence = match worst(facts, role) {
         None => format!("On {what} a free run cannot be scored, because no channel moves"),
@@ -106,33 +125,39 @@ fn quality(shown: &Fit) -> String {
             format!("On {what} a free run leaves the finite numbers in {channel}")
         }
         Some((error, channel)) => {
-            let noise = words::noise_levels(&shown.model, facts);
+            let noise = words::noise_levels(model, facts);
             let noise = noise
                 .filter(|(name, ..)| *name == channel)
                 .map(|(.., part)| part);
             let floor = noise.fold(RESOLUTION, f64::max);
+            let contradicted = is_contradicted(facts);
             let how = match error {
                 e if e < RESOLUTION => "to within what the data resolve",
-                e if e < 1.3 * floor => "as closely as the noise allows",
+                e if e < 1.3 * floor && !contradicted => "as closely as the noise allows",
                 e if e < CLOSE => "closely",
                 e if e < POOR => "roughly",
                 _ => "poorly",
             };
             format!(
-                "Simulated freely, without looking at the data again, the model follows {what} {how}: it errs by {} of the range of {channel}, the worst channel",
-                text::percent(error)
+                "Simulated freely, without looking at the data again, the model follows {what} {how}: it errs by {} of the range of {channel}, the worst channel{}",
+                text::percent(error),
+                if contradicted {
+                    ", and not by noise alone"
+                } else {
+                    ""
+                }
             )
         }
     };
-    let hidden = shown.model.hidden();
+    let hidden = model.hidden();
     let of_truth = |r: &RecordFacts, i: usize| {
-        let name = format!("truth_{}", shown.model.states[i].name);
+        let name = format!("truth_{}", model.states[i].name);
         r.nrmse_smoothed.get(&name).copied().flatten()
     };
     let trained = facts.records.iter().find(|r| r.role == Role::Train);
     let found = trained.map_or(vec![], |r| {
         let each = hidden.iter().filter_map(|&i| {
-            let name = &shown.model.states[i].name;
+            let name = &model.states[i].name;
             Some(format!("{name} to {}", text::percent(of_truth(r, i)?)))
         });
         each.collect::<Vec<String>>()
@@ -148,8 +173,8 @@ fn quality(shown: &Fit) -> String {
 }
 
 /// Hidden states that are poorly determined over much of a record.
-fn poor(shown: &Fit) -> Vec<String> {
-    let records = shown.facts.records.iter().filter(|r| r.role == Role::Train);
+fn poor(facts: &Facts) -> Vec<String> {
+    let records = facts.records.iter().filter(|r| r.role == Role::Train);
     let each = records.flat_map(|r| &r.poorly_determined);
     let mut names: Vec<String> = each
         .filter(|(_, part)| **part > words::PART)
@@ -160,33 +185,28 @@ fn poor(shown: &Fit) -> Vec<String> {
     names
 }
 
-/// The channel whose innovations are the least as large as the filter says, where the noise is known.
-fn surprising<'i>(shown: &Fit, innovations: &'i [Innovations]) -> Option<&'i Innovations> {
-    let noisy = |i: &&Innovations| {
-        let mut levels = words::noise_levels(&shown.model, &shown.facts);
-        levels.any(|(name, _, part)| name == i.channel && part > 1.001 * RESOLUTION)
-    };
-    // too small a surprise at noise below the resolution is none
-    let far = |i: &&Innovations| i.consistency > FAR || (i.consistency < 1.0 / FAR && noisy(i));
-    let found = innovations.iter().filter(far);
-    found.max_by(|a, b| {
-        a.consistency
-            .ln()
-            .abs()
-            .total_cmp(&b.consistency.ln().abs())
+/// Whether bands are too narrow or too wide, and of which channel.
+fn bands_wrong(facts: &Facts) -> Option<(&str, f64)> {
+    facts.findings.iter().find_map(|finding| match finding {
+        Finding::BandsWrong {
+            channel, factor, ..
+        } => Some((channel.as_str(), *factor)),
+        _ => None,
     })
 }
 
-fn trust(shown: &Fit, innovations: &[Innovations]) -> String {
-    let facts = &shown.facts;
-    let model = &shown.model;
+fn trust(model: &Model, facts: &Facts) -> String {
+    let unseen = words::unseen(facts);
     let hidden: Vec<&str> = (model.hidden().iter())
         .map(|i| model.states[*i].name.as_str())
+        .filter(|name| !unseen.contains(name))
         .collect();
-    let poor = poor(shown);
+    let poor = poor(facts);
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
     let mut parts = vec![];
-    if !poor.is_empty() {
+    if is_contradicted(facts) {
+        parts.push("do not trust its constants and deviations, nor what no sensor saw: they are right only if the model is".into());
+    } else if !poor.is_empty() {
         parts.push(format!(
             "do not trust {} everywhere, whose standard deviation exceeds {} of its scale over part of the record",
             text::list(&poor),
@@ -199,23 +219,29 @@ fn trust(shown: &Fit, innovations: &[Innovations]) -> String {
             text::list(&hidden)
         ));
     }
-    if let Some(found) = surprising(shown, innovations) {
-        let how = if found.consistency > 1.0 {
+    if !unseen.is_empty() {
+        parts.push(format!(
+            "of {} the records say nothing by themselves, and its deviations are those of the equations as learned",
+            text::list(&unseen)
+        ));
+    }
+    if let Some((channel, factor)) = bands_wrong(facts) {
+        let how = if factor > 1.0 {
             "far larger than its bands allow, so that they are too narrow"
         } else {
             "far smaller than its bands allow, so that they are too wide"
         };
-        parts.push(format!("the surprises in {} are {how}", found.channel));
+        parts.push(format!("the surprises in {channel} are {how}"));
     }
     if let Some(evidence) = &facts.evidence {
         let (known, all) = (evidence.determined.round() as usize, evidence.directions);
         parts.push(if known >= all {
-format!("the data determine all {all} directions of the parameters")
-} else {
-format!(
+            format!("the data determine all {all} directions of the parameters")
+        } else {
+            format!(
                 "the data determine {known} of {all} directions of the parameters, and where the records did not go the model guesses"
             )
-});
+        });
     }
     if facts.records.iter().all(|r| r.role == Role::Train) {
         parts.push("no record was kept back to prove it".into());
@@ -244,15 +270,20 @@ fn sentence(words: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-fn next(shown: &Fit, innovations: &[Innovations], failed: bool) -> String {
-    let facts = &shown.facts;
+/// What to do next, as a clause.
+pub fn next(facts: &Facts, name: &str) -> String {
+    let failed = !alarms(facts).is_empty();
     let (role, _) = telling(facts);
     let error = worst(facts, role).map_or(0.0, |w| w.0);
     let trained = worst(facts, Role::Train).map_or(0.0, |w| w.0);
-    let poor = poor(shown);
+    let poor = poor(facts);
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
-    let advice = if facts.stopped && !failed {
-        format!("go on with --resume {}", shown.name)
+    // what a faulty sensor spoiled no other start mends
+    let sensor = facts.findings.iter().any(Finding::is_of_channel);
+    if facts.stopped && !failed {
+        format!("go on with --resume {name}")
+    } else if let Some(remedy) = remedy(facts).filter(|_| sensor || !failed && trained < POOR) {
+        remedy
     } else if failed || trained >= POOR {
         "check units, signs and columns with `latens check`, and try --starts 8; a larger network helps only if the known equations are right".into()
     } else if !poor.is_empty() {
@@ -264,12 +295,11 @@ fn next(shown: &Fit, innovations: &[Innovations], failed: bool) -> String {
         "bring a record from another start or under other inputs with --test, because only that shows whether the equation holds elsewhere".into()
     } else if error > 3.0 * trained && error >= CLOSE {
         "learn from more records, from other starts and under other inputs, because on what it has not seen the model errs far more than on what it has".into()
-    } else if surprising(shown, innovations).is_some() {
+    } else if bands_wrong(facts).is_some() {
         "do not rely on the bands; look at the innovations below for what the model leaves unexplained".into()
     } else if facts.ensemble.is_empty() {
         "use it where the records went; --ensemble 5 shows how far another fit might be from this one".into()
     } else {
         "use it where the records went, and let `latens predict` say when a record leaves that region".into()
-    };
-    sentence(&advice)
+    }
 }

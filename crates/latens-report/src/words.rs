@@ -1,14 +1,15 @@
 //! A fit in plain words: what to believe of it, and what not.
 
-use latens::Model;
 use latens::fit::{Facts, RecordFacts, Role};
-use latens::look::RESOLUTION;
-use latens::look::check::DETERMINED;
+use latens::look::check::{DETERMINED, Sight};
+use latens::look::{Finding, RESOLUTION};
 use latens::numerics::score::named::Scores;
 use latens::solve;
 use latens::solve::checkpoint::Checkpoint;
 
-use latens::text;
+use latens::{Model, Warning, text};
+
+use crate::verdict;
 
 /// A state counts as poorly determined where it is so over more than this part of a record.
 pub const PART: f64 = 0.1;
@@ -27,10 +28,62 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     }
     lines.extend(determined(facts));
     lines.extend(hidden(model, facts));
+    lines.extend(not_shown(facts));
     lines.push(noise(model, facts));
     lines.extend(starts(facts));
     lines.extend(members(facts));
+    lines.extend(contradicted(facts));
     lines
+}
+
+/// That the fit is not to be used as it is, and what to do; nothing where nothing was found.
+fn contradicted(facts: &Facts) -> Vec<String> {
+    let mut lines = vec![];
+    let against = |sensor: bool| {
+        let each = facts.findings.iter().filter(|f| f.contradicts());
+        let own = each.filter(|f| f.is_of_channel() == sensor);
+        let mut channels: Vec<&str> = own.map(Finding::channel).collect();
+        channels.dedup();
+        channels
+    };
+    let (sensors, residuals) = (against(true), against(false));
+    if !sensors.is_empty() {
+        lines.push(format!(
+            "do not use this fit: the readings of {} are at fault (see the warnings)",
+            text::list(&sensors)
+        ));
+    }
+    if !residuals.is_empty() {
+        lines.push(format!(
+            "do not take this model for right: the misfit of {} contradicts it (see the warnings)",
+            text::list(&residuals)
+        ));
+    }
+    if facts.findings.iter().any(|f| f.advice().is_some()) {
+        lines.push(format!("next: {}", verdict::next(facts, "RUN")));
+    }
+    lines
+}
+
+/// Hidden states that the records do not show, as the look before the fit found: whatever their
+/// deviations are afterwards, they are not "well determined".
+pub fn unseen(facts: &Facts) -> Vec<&str> {
+    let hidden = |sight| {
+        matches!(
+            sight,
+            Sight::Isolated | Sight::ThroughNetwork | Sight::Undetermined
+        )
+    };
+    let mut names: Vec<&str> = vec![];
+    for warning in &facts.warnings {
+        match warning {
+            Warning::PoorlySeen { state } if hidden(state.sight) => names.push(&state.name),
+            Warning::NotToldApart { states } => names.extend(states.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    names.dedup();
+    names
 }
 
 /// That a fit was stopped, and how to go on with it; nothing where it was not.
@@ -119,10 +172,24 @@ fn determined(facts: &Facts) -> Option<String> {
     })
 }
 
+/// The states whose deviations are those of the equations alone.
+fn not_shown(facts: &Facts) -> Option<String> {
+    let unseen = unseen(facts);
+    (!unseen.is_empty()).then(|| {
+        format!(
+            "of {} the records say nothing by themselves: {} deviations are those of the equations as learned",
+            text::list(&unseen),
+            if unseen.len() == 1 { "its" } else { "their" }
+        )
+    })
+}
+
 /// The hidden states that the smoother is not sure of.
 fn hidden(model: &Model, facts: &Facts) -> Option<String> {
+    let unseen = unseen(facts);
     let hidden: Vec<&str> = (model.hidden().iter())
         .map(|i| model.states[*i].name.as_str())
+        .filter(|name| !unseen.contains(name))
         .collect();
     let records = facts.records.iter().filter(|r| r.role == Role::Train);
     let worst = |name: &str| {
@@ -137,9 +204,14 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     match (hidden.is_empty(), poor.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "{}, which no sensor saw, {} well determined along the record",
+            "{}, which no sensor saw, {} well determined along the record{}",
             text::list(&hidden),
-            if hidden.len() == 1 { "is" } else { "are" }
+            if hidden.len() == 1 { "is" } else { "are" },
+            if facts.findings.iter().any(Finding::contradicts) {
+                ", if the model is right"
+            } else {
+                ""
+            }
         )),
         (false, false) => Some(format!(
             "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",

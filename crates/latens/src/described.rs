@@ -126,6 +126,9 @@ simple! {
     String => json!({ "type": "string" });
     // JSON has no infinity and no NaN: `null` stands for them
     f64 => json!({ "type": ["number", "null"] });
+    (String, f64) => json!({
+        "type": "array", "minItems": 2, "maxItems": 2, "prefixItems": [String::schema(), f64::schema()],
+    });
     (f64, f64) => json!({
         "type": "array", "minItems": 2, "maxItems": 2, "items": f64::schema(),
     });

@@ -7,8 +7,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::model::ModelError;
+use crate::model::{Model, ModelError};
 use crate::record::RecordError;
+use crate::text;
 
 /// Where somebody uses Latens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +182,23 @@ pub struct Divergence {
     pub advice: String,
 }
 
+/// What to try where a model diverges: of networks only where it has some.
+pub fn advice(model: &Model) -> String {
+    let mut tries = vec![];
+    if !model.unknowns.is_empty() {
+        tries.push("guesses nearer to what the constants are");
+    }
+    if !model.system.networks().is_empty() {
+        tries.push("another ⟦seed⟧");
+        tries.push("fewer arguments of the networks");
+    }
+    tries.push("a finer step");
+    format!(
+        "a check of the model and the record says whether the equations hold at the guesses; else try {}",
+        text::list(&tries)
+    )
+}
+
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} diverged", self.during)?;
@@ -198,6 +216,16 @@ impl fmt::Display for Divergence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No word of networks or constants where there are none.
+    #[test]
+    fn advice_speaks_of_what_the_model_has() {
+        let model = Model::builtin("harmonic-oscillator").unwrap();
+        assert!(advice(&model).contains("networks") && !advice(&model).contains("constants"));
+        let text = "[states]\nx = { derivative = \"-k*x\" }\n[unknowns]\nk = { guess = 1 }\n[measurements]\nx = \"x\"";
+        let model = Model::from_text("decay", text).unwrap();
+        assert!(!advice(&model).contains("networks") && advice(&model).contains("constants"));
+    }
 
     #[test]
     fn every_door_names_an_option_in_its_own_way() {

@@ -18,9 +18,10 @@
 use std::time::Instant;
 
 use crate::Error;
+
 use crate::fit::learn::{Data, belongs_to, learn, resume};
-use crate::fit::{Fit, RecordFacts, Role, Start, Warning};
-use crate::look::Check;
+use crate::fit::{Fit, PredictOptions, RecordFacts, Role, Start, Warning};
+use crate::look::{Check, Suspect};
 use crate::model::Model;
 use crate::model::settings::{Settings, SettingsLayer};
 use crate::record::{Record, Source};
@@ -196,6 +197,9 @@ impl Job {
         if let Some(fit) = &self.resumed {
             belongs_to(fit, &self.model, self.data())?;
         }
+        for test in self.test.iter().filter(|_| !self.settings.keep_suspects) {
+            crate::fit::refuse_suspects(&self.model, test)?;
+        }
         for test in &self.test {
             let warm_up = self.warm_up_of(&test.record);
             if warm_up >= test.record.len() {
@@ -234,9 +238,10 @@ impl Job {
         };
         warnings.append(&mut listener.warnings);
         let mut fit = learned?;
+        told_at_last(&mut warnings, &fit.facts.suspects, listener.watch);
         self.sign(&mut fit, started.elapsed().as_secs_f64());
-        let doubts = self.predict_tests(&mut fit);
-        let records = sources.chain(&self.test).map(|s| &s.record);
+        let (tests, doubts) = self.predict_tests(&mut fit)?;
+        let records = fit.tracks.iter().map(|t| &t.record).chain(&tests);
         let said = Warning::of_fit(&fit, &records.collect::<Vec<_>>(), doubts);
         said.iter().for_each(|warning| watch.warning(warning));
         warnings.extend(said);
@@ -255,24 +260,38 @@ impl Job {
         }
     }
 
-    /// Predicts the records that played no part and adds their scores; gives the doubts about them.
-    fn predict_tests(&self, fit: &mut Fit) -> Vec<Warning> {
-        let mut doubts = vec![];
+    /// Predicts the records that played no part and adds their scores; gives what of them was scored,
+    /// and the doubts about them.
+    fn predict_tests(&self, fit: &mut Fit) -> Result<(Vec<Record>, Vec<Warning>), Error> {
+        let (mut records, mut doubts) = (vec![], vec![]);
         for source in &self.test {
-            let start = Start::WarmUp(self.warm_up_of(&source.record));
-            let prediction = fit.free_run(&source.record, start);
-            let records = &fit.facts.records;
-            if records.iter().any(|r| r.sha256 == source.sha256) {
+            let options = PredictOptions {
+                warm_up: Some(self.warm_up_of(&source.record)),
+                ..PredictOptions::default()
+            };
+            let predicted = fit.predict(source, &options)?;
+            let mut known = fit.facts.records.iter();
+            if known.any(|r| r.sha256 == source.sha256) {
                 doubts.push(Warning::TestPlayedPart {
                     file: source.file.clone(),
                 });
             }
-            let (facts, file) = (&fit.facts, &source.file);
-            doubts.extend(Warning::of_prediction(facts, &fit.model, file, &prediction));
-            let tested = RecordFacts::tested(&fit.predictor(), source, &prediction);
-            fit.facts.records.push(tested);
+            doubts.extend(predicted.warnings);
+            let mut used = source.record.clone();
+            for suspect in &predicted.facts.suspects {
+                let channels = fit.model.measurements.iter();
+                let same = channels.map(|m| m.name == suspect.channel);
+                let row = used.outputs[(suspect.row - 1) * used.d_y..].iter_mut();
+                row.zip(same).filter(|(_, same)| *same).for_each(|(y, _)| *y = f64::NAN);
+            }
+            records.push(used);
+            fit.facts.suspects.extend(predicted.facts.suspects);
+            fit.facts.records.push(RecordFacts {
+                role: Role::Test,
+                ..predicted.facts.record
+            });
         }
-        doubts
+        Ok((records, doubts))
     }
 }
 
@@ -288,6 +307,25 @@ pub fn fit(model: &Model, records: &[Record]) -> Result<Fit, Error> {
     Ok(job.run(&mut solve::Silent)?.fit)
 }
 
+/// What was said of suspect readings before the fit, as it is after it; said again where others were
+/// set aside.
+fn told_at_last(warnings: &mut Vec<Warning>, suspects: &[Suspect], watch: &mut dyn Watch) {
+    let places = |warnings: &[Warning]| -> Vec<(String, usize, String)> {
+        let each = warnings.iter().flat_map(|w| match w {
+            Warning::SuspectReadings { readings, .. } => readings.as_slice(),
+            _ => &[],
+        });
+        each.map(|s| (s.file.clone(), s.row, s.channel.clone()))
+            .collect()
+    };
+    let last = Warning::of_suspects(suspects);
+    if places(&last) != places(warnings) {
+        last.iter().for_each(|warning| watch.warning(warning));
+    }
+    warnings.retain(|w| !matches!(w, Warning::SuspectReadings { .. }));
+    warnings.extend(last);
+}
+
 /// Passes on what a fit says, and makes warnings of its first look.
 struct Listener<'w> {
     watch: &'w mut dyn Watch,
@@ -301,6 +339,10 @@ impl Observer for Listener<'_> {
             self.watch.warning(warning);
         }
         self.watch.checked(check);
+    }
+
+    fn again(&mut self, suspects: &[Suspect]) {
+        self.watch.again(suspects);
     }
 
     fn progress(&mut self, progress: &Progress) -> bool {

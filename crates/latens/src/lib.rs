@@ -159,6 +159,7 @@ pub use job::{Job, Outcome, Watch, fit};
 pub use latens_model::Model;
 pub use latens_model::settings::{Level, Settings, SettingsLayer};
 pub use look::check::Check;
+pub use look::{Companion, Finding, Leaving};
 pub use numerics::Trajectory;
 pub use record::{Record, Source};
 pub use solve::{

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use latens::look::Suspect;
 use latens::solve::{self, Observer, PassReport, Progress, Solver};
 use latens::{Settings, Warning, Watch};
 
@@ -248,6 +249,12 @@ impl Watch for Display {
 }
 
 impl Observer for Display {
+    fn again(&mut self, _suspects: &[Suspect]) {
+        self.line("the fit contradicts some readings: it is made again without them");
+        self.last = 0;
+        self.course = Course::default();
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         let now = self.seconds();
         self.pace.step(now, progress);

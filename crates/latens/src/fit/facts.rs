@@ -13,7 +13,7 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
-use crate::look::{DETERMINED, Region, SignalScales};
+use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
 use crate::model::settings::Settings;
 use crate::model::network::Structure;
 use crate::model::{Model, Unknown};
@@ -109,8 +109,14 @@ pub struct Facts {
     pub threads: usize,
     /// What to know before it is used.
     pub warnings: Vec<Warning>,
+    /// Readings that contradict the others and were set aside, of all records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
     /// Each record and how well the fit predicts it.
     pub records: Vec<RecordFacts>,
+    /// What sensors and residuals show to be wrong.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
     /// What each network met in training.
@@ -348,7 +354,9 @@ impl Facts {
             seconds: 0.0,
             threads: 1,
             warnings: vec![],
+            suspects: vec![],
             records: vec![],
+            findings: vec![],
             unknowns: constants(model, &learned.theta, &learned.covariance),
             regions,
             noise: learned.noise.clone(),
@@ -365,6 +373,14 @@ impl Facts {
             structure: Structure::Whole,
             rungs: vec![],
         }
+    }
+
+    /// By how much the deviations of predictions are wider than they would be of a model that is
+    /// right; `None` where nothing is known to contradict it.
+    pub fn widening(&self) -> Option<f64> {
+        let inflated = self.variance_inflation.sqrt();
+        let widening = self.proof.map_or(inflated, |proof| proof.widening);
+        self.contradicted.then_some(widening)
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {

@@ -7,11 +7,12 @@
 
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts, Role};
-use super::{Fit, Track, proof};
+use super::suspects::{SetAside, refuse};
+use super::{Fit, Track, proof, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
-use crate::look::{self, Check, PriorSmoothing, SignalScales, region};
+use crate::look::{self, Check, PriorSmoothing, SignalScales, Suspect, region};
 use crate::model::Model;
 use crate::model::settings::Settings;
 use crate::numerics::Trajectory;
@@ -21,6 +22,9 @@ use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed};
 use crate::solve::ladder::{self, Climbed};
 use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry};
+
+/// Times that a fit is made at the most, each without the readings that the one before contradicts.
+const ROUNDS: usize = 3;
 
 /// Records by what they serve for.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +45,12 @@ pub fn learn(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
-    go(model, data, settings, &[], observer)
+    let set_aside = if settings.keep_suspects {
+        SetAside::nothing(data)
+    } else {
+        SetAside::gross(data)
+    };
+    go(model, data, settings, set_aside, &[], observer)
 }
 
 /// Goes on with a fit that was stopped, or does more passes.
@@ -80,7 +89,8 @@ pub fn resume(
     if !fit.facts.stopped && !more && resumed.iter().all(passes) {
         return fail("this fit is finished: there is nothing to go on with, unless with more ⟦passes⟧, where it used up all of them, or a larger ⟦ensemble⟧".into());
     }
-    let mut resumed_fit = go(&fit.model, data, settings, &resumed, observer)?;
+    let set_aside = SetAside::as_before(fit, data);
+    let mut resumed_fit = go(&fit.model, data, settings, set_aside, &resumed, observer)?;
     for facts in resumed_fit.all_facts() {
         facts.structure = fit.facts.structure;
         facts.rungs.clone_from(&fit.facts.rungs);
@@ -168,8 +178,19 @@ pub fn belongs_to(fit: &Fit, model: &Model, data: Data) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Setting`] where the records do not fit the model.
 pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
-    let (model, prior, dt) = looked_at(model, records)?;
-    Ok(look::check::check(&model, records, &prior, dt))
+    look::sampling::usable(model, records, &[])?;
+    let (mut used, mut named) = (vec![], vec![]);
+    for record in records {
+        let found = look::suspects::gross(record);
+        refuse(model, record, &record.name, &found, 1)?;
+        named.extend(found.iter().map(|f| f.named(model, record, &record.name, 1)));
+        used.push(look::suspects::without(record, &found));
+    }
+    let (model, prior, dt) = looked_at(model, &used)?;
+    Ok(Check {
+        suspects: named,
+        ..look::check::check(&model, &used, &prior, dt)
+    })
 }
 
 /// The model with its networks scaled to records, the sizes of everything as the known physics shows
@@ -195,13 +216,71 @@ fn records(sources: &[Source]) -> Vec<Record> {
     sources.iter().map(|s| s.record.clone()).collect()
 }
 
+/// Learns without the readings that are set aside; where what was learned contradicts others, again
+/// without those.
 fn go(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    mut set_aside: SetAside,
+    resumed: &[Resumed],
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let judges = !settings.keep_suspects && resumed.is_empty();
+    for round in 1.. {
+        set_aside.check(model, data)?;
+        let (train, validate) = set_aside.taken_from(data);
+        let used = Data {
+            train: &train,
+            validate: &validate,
+        };
+        let named = (round == 1).then(|| set_aside.named(model, data));
+        let judge = |problem: &Problem, learned: &Learned, stopped: bool| {
+            judges.then(|| {
+                let judged = set_aside.judged(problem, data, learned);
+                let again = round < ROUNDS && !stopped && !judged.is_like(&set_aside);
+                (judged, again)
+            })
+        };
+        match once(model, used, settings, resumed, observer, named, judge)? {
+            Outcome::Again(judged) => {
+                observer.again(&judged.named(model, data));
+                set_aside = judged;
+            }
+            Outcome::Learned(mut fit, judged) => {
+                if let Some(judged) = judged {
+                    set_aside = set_aside.told_by(&judged);
+                }
+                let suspects = set_aside.named(model, data);
+                for facts in fit.all_facts() {
+                    facts.suspects.clone_from(&suspects);
+                }
+                return Ok(*fit);
+            }
+        }
+    }
+    unreachable!("the last round ends it")
+}
+
+/// What came of learning once.
+enum Outcome {
+    /// The fit, and what it says of the readings that are to be set aside.
+    Learned(Box<Fit>, Option<SetAside>),
+    /// What was learned contradicts other readings than were set aside.
+    Again(SetAside),
+}
+
+/// Learns once; `judge` says what is to be set aside by the best that was learned, and whether it is
+/// learned again without that. `suspects` are shown with the first look at the records.
+fn once(
     model: &Model,
     data: Data,
     settings: &Settings,
     resumed: &[Resumed],
     observer: &mut dyn Observer,
-) -> Result<Fit, Error> {
+    suspects: Option<Vec<Suspect>>,
+    judge: impl FnOnce(&Problem, &Learned, bool) -> Option<(SetAside, bool)>,
+) -> Result<Outcome, Error> {
     registry::check(settings, model)?;
     let solver = solve::find(&settings.solver)?;
     let (train, validate) = (records(data.train), records(data.validate));
@@ -210,7 +289,12 @@ fn go(
     let walking = solver.walking();
     let prior = look::smooth_with_known_equations(&mut model, &train, settings, walking, dt);
     let model = model;
-    observer.checked(&look::check::check(&model, &train, &prior, dt));
+    if let Some(suspects) = suspects {
+        observer.checked(&Check {
+            suspects,
+            ..look::check::check(&model, &train, &prior, dt)
+        });
+    }
     let stepper = Stepper::over(&model, &model.system, dt, train.iter().chain(&validate));
     let noise = look::noise(settings, &model, &prior.scales, dt);
     let problem = Problem {
@@ -226,6 +310,13 @@ fn go(
         in_pieces: None,
     };
     let Climbed { kept, rungs } = ladder::run(solver, &problem, resumed, observer)?;
+    let judged = kept.first().and_then(|(structure, kept)| {
+        let (_, learned) = kept.learned.first()?;
+        problem.simplified(*structure, |p| judge(p, learned, kept.stopped))
+    });
+    if let Some((judged, true)) = judged {
+        return Ok(Outcome::Again(judged));
+    }
     let (mut fits, mut attempts, mut stopped) = (vec![], vec![], false);
     for (structure, kept) in kept {
         let weight = rungs.iter().find(|r| r.structure == structure);
@@ -236,6 +327,7 @@ fn go(
                 if fit.facts.contradicted && !kept.stopped {
                     fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
                 }
+                fit.facts.findings = residuals::findings(&fit);
                 Ok::<_, Error>(fit)
             })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);
@@ -257,7 +349,7 @@ fn go(
     fit.facts.attempts = attempts;
     fit.facts.stopped = stopped;
     fit.facts.threads = threads(solver);
-    Ok(fit)
+    Ok(Outcome::Learned(Box::new(fit), judged.map(|(judged, _)| judged)))
 }
 
 /// Threads that a solver works on.
@@ -355,6 +447,7 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
         .collect();
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
+    fit.facts.findings = residuals::findings(&fit);
     let facts = members.iter().enumerate().map(|(k, (weight, member))| MemberFacts {
         seed: member.facts.seed,
         weight: Some(*weight),

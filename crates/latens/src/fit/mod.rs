@@ -7,12 +7,17 @@
 pub mod adapt;
 pub mod draws;
 pub mod ensemble;
+mod explain;
 pub mod facts;
+pub mod innovations;
+mod late;
 pub mod learn;
 pub mod online;
 pub mod predict;
 pub mod proof;
+mod residuals;
 pub mod stream;
+mod suspects;
 pub mod table;
 pub mod using;
 pub mod warning;
@@ -21,6 +26,7 @@ pub use adapt::Adapted;
 pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
 pub use proof::Proof;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
+pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
     Simulated, SimulationFacts,

@@ -121,7 +121,7 @@ pub struct Estimated {
 pub struct NoiseFactor(pub f64);
 
 impl NoiseFactor {
-    fn noise(self, noise: &Noise) -> Noise {
+    pub(super) fn noise(self, noise: &Noise) -> Noise {
         let process = noise.process.iter().map(|q| q * self.0 * self.0);
         Noise {
             process: process.collect(),

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::adapt::Prior;
+use super::suspects::refuse;
 use super::{
     Adapted, Constant, Estimated, Fit, NoiseFactor, Prediction, RecordFacts, Role, Start, Warning,
 };
 use crate::described;
 use crate::filter::Mode;
+use crate::look::Suspect;
+use crate::look::suspects::{Finding, without};
 use crate::model::suggest;
 use crate::numerics::score;
 use crate::numerics::score::named::{Scores, state_scores};
@@ -60,6 +63,9 @@ pub struct PredictionFacts {
     pub outside: f64,
     /// The constants that were adapted before.
     pub adapted: Vec<Change>,
+    /// Readings that contradict the others: they play no part in the start, and are not scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
 }
 }
 
@@ -135,6 +141,9 @@ pub struct EstimateFacts {
     pub rmse: Scores,
     /// The same over its range.
     pub nrmse: Scores,
+    /// Readings that contradict the others, and were set aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
 }
 }
 
@@ -208,33 +217,46 @@ impl Fit {
         let (model, record, own) = (&self.model, &source.record, self.predictor());
         let warm_up = options.warm_up.unwrap_or(Start::samples(record));
         own.check(record, warm_up)?;
+        let start = Start::WarmUp(warm_up);
+        let found = self.suspects_to_predict(record, start);
+        refuse(model, record, &source.file, &found, 1)?;
+        let used = &without(record, &found);
         let adapted = if constants.is_empty() {
             None
         } else {
             let (theta, covariance) = (&self.theta, &self.covariance);
             let prior = Prior::new(model, theta, covariance, &constants, options.adapt_prior);
-            Some(own.adapt(record, warm_up, &prior)?)
+            Some(own.adapt(used, warm_up, &prior)?)
         };
-        let start = Start::WarmUp(warm_up);
         let (predictor, prediction) = match &adapted {
-            None => (own, self.free_run(record, start)),
+            None => (own, self.free_run(used, start)),
             Some(adapted) => {
                 let predictor = adapted.predictor(own);
-                (predictor, predictor.predict(record, start))
+                (predictor, predictor.predict(used, start))
             }
         };
+        let found = self.suspects_of_prediction(record, found, &prediction);
+        let scored = &Source {
+            record: without(record, &found),
+            ..source.clone()
+        };
+        let suspects = found.iter().map(|f| f.named(model, record, &source.file, 1));
+        let suspects: Vec<Suspect> = suspects.collect();
+        let mut warnings = Warning::of_suspects(&suspects);
+        warnings.extend(Warning::of_prediction(&self.facts, model, &source.file, &prediction));
         let changes = adapted.as_ref().map(|a| self.changes(&constants, a));
         Ok(Predicted {
             facts: PredictionFacts {
                 record: RecordFacts {
                     role: self.role(&source.sha256),
-                    ..RecordFacts::tested(&predictor, source, &prediction)
+                    ..RecordFacts::tested(&predictor, scored, &prediction)
                 },
                 warmup: warm_up,
                 outside: prediction.outside,
                 adapted: changes.unwrap_or_default(),
+                suspects,
             },
-            warnings: Warning::of_prediction(&self.facts, model, &source.file, &prediction),
+            warnings,
             prediction,
         })
     }
@@ -287,8 +309,13 @@ impl Fit {
             let message = "a factor on the process noise is above zero";
             return Err(Error::Setting(message.into()));
         }
-        let (model, record, predictor) = (&self.model, &source.record, self.predictor());
-        predictor.check(record, 0)?;
+        let (model, predictor) = (&self.model, self.predictor());
+        predictor.check(&source.record, 0)?;
+        let found = self.suspects_to_estimate(&source.record);
+        refuse(model, &source.record, &source.file, &found, 1)?;
+        let record = &without(&source.record, &found);
+        let named = |f: &Finding| f.named(model, &source.record, &source.file, 1);
+        let suspects: Vec<Suspect> = found.iter().map(named).collect();
         let mode = if options.smooth {
             Mode::Smoother
         } else {
@@ -304,6 +331,8 @@ impl Fit {
             factor: factor.0,
         });
         let surprise = Warning::of_surprise(self, &source.file, estimated.consistency);
+        let mut warnings = Warning::of_suspects(&suspects);
+        warnings.extend(looser.into_iter().chain(surprise));
         let scores = |measure| state_scores(model, record, &estimated.states, measure);
         Ok(Estimation {
             mode,
@@ -316,8 +345,9 @@ impl Fit {
                 consistency: Some(estimated.consistency).filter(|c| c.is_finite()),
                 rmse: scores(score::rmse),
                 nrmse: scores(score::nrmse),
+                suspects,
             },
-            warnings: looser.into_iter().chain(surprise).collect(),
+            warnings,
             estimated,
         })
     }

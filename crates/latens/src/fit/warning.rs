@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, RESOLUTION, sight};
+use crate::look::{DETERMINED, Finding, Leaving, RESOLUTION, Suspect, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -146,6 +146,23 @@ pub enum Warning {
         /// How many times.
         factor: f64,
     },
+    /// Readings of a channel that contradict the others and were set aside.
+    SuspectReadings {
+        /// The record.
+        file: String,
+        /// Its name.
+        channel: String,
+        /// All of them.
+        readings: Vec<Suspect>,
+    },
+    /// At its guesses the model leaves the finite numbers.
+    GuessesLeaveNumbers {
+        /// Where and how.
+        leaves: Box<Leaving>,
+    },
+    /// What a sensor, or the misfit of the model, shows to be wrong.
+    #[serde(untagged)]
+    Finding(Finding),
     /// As another version of Latens said it.
     #[serde(untagged)]
     Other(String),
@@ -273,18 +290,39 @@ impl Warning {
                 "on {file} the measurements surprise the filter only {} times as much as it expects: the bands are too wide",
                 text::number(*factor)
             ),
+            Self::SuspectReadings {
+                file,
+                channel,
+                readings,
+            } => suspect_readings(file, channel, readings),
+            Self::GuessesLeaveNumbers { leaves } => leaves.words(),
+            Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
     }
 
     /// What to know before time is spent on a fit.
     pub fn of_check(check: &Check) -> Vec<Self> {
-        let together = check.together.iter();
-        let mut warnings: Vec<Self> = together
-            .map(|group| Self::NotToldApart {
-                states: group.clone(),
-            })
-            .collect();
+        let mut warnings = Self::of_suspects(&check.suspects);
+        warnings.extend(check.sensors.iter().cloned().map(Self::Finding));
+        // networks at zero may well let a sound model grow beyond all numbers
+        let telling = |l: &&Leaving| l.undefined || check.networks.is_empty();
+        let leaves = check.leaves.as_ref().filter(telling);
+        warnings.extend(leaves.map(|leaves| Self::GuessesLeaveNumbers {
+            leaves: Box::new(leaves.clone()),
+        }));
+        if !leaves.is_some_and(|l| l.undefined) {
+            warnings.extend(Self::of_states(check));
+        }
+        warnings
+    }
+
+    /// Of the states and the arguments of the networks.
+    fn of_states(check: &Check) -> Vec<Self> {
+        let together = check.together.iter().map(|group| Self::NotToldApart {
+            states: group.clone(),
+        });
+        let mut warnings: Vec<Self> = together.collect();
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);
@@ -327,6 +365,30 @@ impl Warning {
         warnings
     }
 
+    /// Readings that were set aside: one sentence for each channel of a record.
+    pub fn of_suspects(suspects: &[Suspect]) -> Vec<Self> {
+        let mut warnings: Vec<Self> = vec![];
+        for suspect in suspects {
+            let same = warnings.iter_mut().find_map(|warning| match warning {
+                Self::SuspectReadings {
+                    file,
+                    channel,
+                    readings,
+                } => (*file == suspect.file && *channel == suspect.channel).then_some(readings),
+                _ => None,
+            });
+            match same {
+                Some(readings) => readings.push(suspect.clone()),
+                None => warnings.push(Self::SuspectReadings {
+                    file: suspect.file.clone(),
+                    channel: suspect.channel.clone(),
+                    readings: vec![suspect.clone()],
+                }),
+            }
+        }
+        warnings
+    }
+
     /// Records whose step is not the one that the model states: one sentence for each such step.
     pub fn of_steps<'s>(
         model: &Model,
@@ -359,6 +421,9 @@ impl Warning {
     /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
     pub(crate) fn of_fit(fit: &Fit, records: &[&Record], tests: Vec<Self>) -> Vec<Self> {
         let mut warnings = lost_free_runs(fit, records);
+        // what the channels show by themselves was said before the fit
+        let findings = fit.facts.findings.iter().filter(|f| !f.is_of_channel());
+        warnings.extend(findings.cloned().map(Self::Finding));
         warnings.extend(tests);
         let facts = &fit.facts;
         let kept = facts.attempts.iter().find(|a| a.kept);
@@ -457,6 +522,37 @@ impl Warning {
             factor: consistency.sqrt(),
         })
     }
+}
+
+/// Readings that a sentence names by row and value; of more, only the rows of some.
+const NAMED: usize = 3;
+const NAMED_ROWS: usize = 20;
+
+fn suspect_readings(file: &str, channel: &str, readings: &[Suspect]) -> String {
+    let row = |s: &Suspect| {
+        format!(
+            "{} ({} where {} was expected)",
+            s.row,
+            text::with_unit(s.value, &s.unit),
+            text::number(s.expected)
+        )
+    };
+    let (first, rest) = readings.split_at(readings.len().min(NAMED));
+    let named = first.iter().map(row);
+    let rows = rest.iter().take(NAMED_ROWS).map(|s| s.row.to_string());
+    let mut rows: Vec<String> = named.chain(rows).collect();
+    if rest.len() > NAMED_ROWS {
+        rows.push("…".into());
+    }
+    let one = readings.len() == 1;
+    format!(
+        "{} of {channel} in {file} {} the others and {} set aside: {} {}; look at the sensor, or fit with ⟦keep_suspects⟧",
+        text::count(readings.len(), "reading"),
+        if one { "contradicts" } else { "contradict" },
+        if one { "was" } else { "were" },
+        if one { "row" } else { "rows" },
+        rows.join(", ")
+    )
 }
 
 fn list(names: &[String]) -> String {

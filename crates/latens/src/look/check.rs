@@ -19,10 +19,13 @@ use std::collections::HashSet;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::finding::Finding;
 use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
-use super::region;
+use super::{region, roughness, sensors, trial};
 use super::scales::SignalScales;
+use super::suspects::Suspect;
+use super::trial::Leaving;
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -61,8 +64,12 @@ const TELLING: f64 = 0.9;
 pub struct Check {
     /// Standard deviation of each channel's noise.
     pub noise: Vec<f64>,
+    /// Whether that is an upper bound only, because the channel is not smooth beside the sampling.
+    pub noise_at_most: Vec<bool>,
     /// Largest minus smallest value of each channel.
     pub range: Vec<f64>,
+    /// Where the model at its guesses leaves the finite numbers, if it does.
+    pub leaves: Option<Leaving>,
     /// Length of a window, in time.
     pub window: f64,
     /// The same in samples.
@@ -71,10 +78,14 @@ pub struct Check {
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart: only a combination of each group is determined.
     pub together: Vec<Vec<String>>,
+    /// What the channels show of their sensors.
+    pub sensors: Vec<Finding>,
     /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.
     pub moments: Vec<Moment>,
+    /// Readings that contradict the others; they were not looked at.
+    pub suspects: Vec<Suspect>,
 }
 
 described! {
@@ -219,16 +230,29 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
     });
     let found: Vec<Along> = found.collect();
     let moments: Vec<Moment> = found.iter().flat_map(|a| a.moments.clone()).collect();
-    let states = states(model, records, walked, &found, &moments);
+    let mut states = states(model, records, walked, &found, &moments);
+    let leaves = trial::simulate(model, records, prior, dt);
+    if leaves.as_ref().is_some_and(|l| l.undefined) {
+        // what a smoother says with equations that are no numbers is nothing
+        for state in states.iter_mut().filter(|s| s.sight != Sight::Measured) {
+            (state.sight, state.determined, state.seen) = (Sight::Undetermined, 0.0, 0.0);
+            (state.median, state.worst) = (1.0, 1.0);
+        }
+    }
+    let channels = 0..model.measurements.len();
     Check {
+        noise_at_most: channels.map(|c| roughness::is_bound(records, c)).collect(),
+        leaves,
         noise: walked.scales.noise.clone(),
         range: walked.scales.range.clone(),
         window: window as f64 * walked.dt,
         window_samples: window,
         together: together(model, &states, &found),
         states,
+        sensors: sensors::findings(model, records),
         networks: networks(model, records, walked),
         moments,
+        suspects: vec![],
     }
 }
 

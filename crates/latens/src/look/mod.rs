@@ -2,15 +2,23 @@
 //! states, and what the records can tell.
 
 pub mod check;
+pub mod finding;
 pub mod noise;
 pub mod prior;
 pub mod region;
+pub mod roughness;
 pub mod sampling;
 pub mod scales;
+pub mod sensors;
 pub mod sight;
+pub mod suspects;
+pub mod trial;
 
 pub use check::{Check, DETERMINED};
+pub use finding::{Companion, Finding};
 pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;
 pub use scales::SignalScales;
+pub use suspects::Suspect;
+pub use trial::Leaving;

@@ -274,22 +274,27 @@ fn range(records: &[Record], c: usize) -> f64 {
 /// they have 70 σ². The median is not moved by spikes. Of samples at unequal distances, divided
 /// differences do the same.
 fn noise(records: &[Record], c: usize) -> f64 {
+    let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
+    difference_noise(&samples).max(NOISE_FLOOR * range(records, c))
+}
+
+/// The same of samples as (time, value), down to nothing.
+pub(super) fn difference_noise(records: &[Vec<(f64, f64)>]) -> f64 {
     let mut differences = Vec::new();
-    for record in records {
-        for w in measured(record, c).windows(5) {
+    for samples in records {
+        for w in samples.windows(5) {
             let weights = difference(&[w[0].0, w[1].0, w[2].0, w[3].0, w[4].0]);
             let terms = weights.iter().zip(w).map(|(weight, (_, y))| weight * y);
             differences.push(terms.sum::<f64>().abs());
         }
     }
-    let floor = NOISE_FLOOR * range(records, c);
     if differences.is_empty() {
-        return floor;
+        return 0.0;
     }
     let middle = differences.len() / 2;
     let median = *differences.select_nth_unstable_by(middle, f64::total_cmp).1;
     // the median of |N(0, 1)| is 0.6745
-    (median / 0.6745 / 70f64.sqrt()).max(floor)
+    median / 0.6745 / 70f64.sqrt()
 }
 
 /// The weights of values at these times that cancel any cubic; the sum of their squares is 70.

@@ -10,6 +10,9 @@ const NONE: f64 = 0.005;
 
 /// One sentence for every state that no channel shows as it is.
 pub fn states(check: &Check) -> Vec<String> {
+    if let Some(leaves) = check.leaves.as_ref().filter(|l| l.undefined) {
+        return vec![leaves.words()];
+    }
     let mut lines: Vec<String> = check.together.iter().map(|group| together(group)).collect();
     let alone = |state: &&StateCheck| !check.together.iter().flatten().any(|n| *n == state.name);
     lines.extend(check.states.iter().filter(alone).filter_map(state));

@@ -5,5 +5,6 @@ pub mod objective;
 pub mod score;
 pub mod step;
 mod trajectory;
+pub mod whiteness;
 
 pub use trajectory::Trajectory;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{SMOOTHING_STEPS, Walking, initial_theta, starting_at};
-use crate::look::{Check, PriorSmoothing, RESOLUTION, SignalScales};
+use crate::look::{Check, PriorSmoothing, RESOLUTION, SignalScales, Suspect};
 use crate::model::Model;
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
@@ -140,6 +140,9 @@ pub struct PassReport {
 pub trait Observer: Send {
     /// The records have been looked at; nothing is learned yet.
     fn checked(&mut self, _check: &Check) {}
+    /// What was learned contradicts other readings than were set aside: it is learned again, without
+    /// these.
+    fn again(&mut self, _suspects: &[Suspect]) {}
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
         true

@@ -3,6 +3,7 @@
 mod bands;
 mod check;
 mod dense;
+mod findings;
 mod fixture;
 mod gaps;
 mod layers;
@@ -15,5 +16,6 @@ mod resume;
 mod starts;
 mod steps;
 mod stream;
+mod suspects;
 mod threads;
 mod using;

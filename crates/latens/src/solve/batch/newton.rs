@@ -22,6 +22,7 @@ use rayon::prelude::*;
 use super::damping::Damping;
 use super::evidence::{Evidence, Posterior};
 use super::regress::regress;
+use crate::error::advice;
 use crate::filter::pass::Forward;
 use crate::filter::{Smoothed, Smoother};
 use crate::look::prior::{SMOOTHING_STEPS, starting_at};
@@ -262,7 +263,7 @@ impl<'a> Newton<'a> {
 "the objective".into()
 },
             value: f64::NAN,
-            advice: "try another ⟦seed⟧, or fewer arguments of the networks".into(),
+            advice: advice(self.problem.model),
         };
         for (record, states) in self.problem.records.iter().zip(&iterate.states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);

@@ -1,0 +1,372 @@
+//! What sensors and residuals show to be wrong, each a sentence with its size and its consequence.
+
+use serde::{Deserialize, Serialize};
+
+use super::noise::RESOLUTION;
+use crate::text;
+
+/// A factor on deviations that is worth a word.
+const NOTABLE_WIDENING: f64 = 1.1;
+
+/// So many times the noise is an error of the model.
+const BEYOND_NOISE: f64 = 3.0;
+
+/// Something that a channel, or the misfit of a model, shows to be wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+#[allow(missing_docs, reason = "channel, file and unit are what they say")]
+pub enum Finding {
+    /// A channel repeats its readings.
+    Held {
+        channel: String,
+        /// How often each is there, typically.
+        samples: usize,
+    },
+    /// A channel has few values, a common step apart.
+    Quantised {
+        channel: String,
+        unit: String,
+        /// How many.
+        values: usize,
+        step: f64,
+        /// The step as a part of the range.
+        of_range: f64,
+    },
+    /// A channel stands at its highest or lowest value.
+    Saturated {
+        channel: String,
+        unit: String,
+        /// Whether that is the highest.
+        highest: bool,
+        value: f64,
+        /// In this part of its readings.
+        part: f64,
+    },
+    /// A channel is nothing but white noise.
+    OnlyNoise { channel: String },
+    /// The misfit is what a sensor makes that shows the past.
+    Lags {
+        file: String,
+        channel: String,
+        /// The input whose lag would look the same.
+        input: Option<String>,
+        /// How late, in time.
+        lag: f64,
+        unit: String,
+        /// The part of the misfit's variance that this explains.
+        explained: f64,
+    },
+    /// The misfit grows steadily with time.
+    Drifts {
+        file: String,
+        channel: String,
+        unit: String,
+        /// From the first sample to the last.
+        drift: f64,
+        /// As a multiple of the noise.
+        of_noise: f64,
+        explained: f64,
+    },
+    /// The misfit is correlated from sample to sample: the model is wrong.
+    Correlated {
+        file: String,
+        channel: String,
+        unit: String,
+        /// Over how many samples.
+        samples: usize,
+        /// The same in time.
+        time: f64,
+        time_unit: String,
+        /// Root mean square of the misfit of the free run.
+        misfit: f64,
+        /// The same as a part of the range.
+        of_range: f64,
+        /// Its correlated part: the error of the model.
+        model_error: f64,
+        /// Its white part: what noise there is.
+        noise: f64,
+        /// What the misfit goes with.
+        with: Option<Companion>,
+        /// The misfit to which the same equations come from there, where that is far less.
+        reachable: Option<f64>,
+        /// By how much the deviations of predictions were widened because of it; `None` where the
+        /// fit took it for noise.
+        widening: Option<f64>,
+    },
+    /// The misfit is white, and a few readings are far out.
+    HeavyTails {
+        file: String,
+        channel: String,
+        /// Readings beyond five deviations, of all.
+        readings: usize,
+        all: usize,
+    },
+    /// Measurements surprise the filter more, or less, than its bands say.
+    BandsWrong {
+        file: String,
+        channel: String,
+        /// Root mean square of the innovations, in their own deviations.
+        factor: f64,
+    },
+}
+
+/// A signal that a misfit goes with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Companion {
+    /// The input, state or square of it.
+    pub signal: String,
+    /// So many samples before.
+    pub samples: usize,
+    /// The part of the misfit's variance that it explains.
+    pub explained: f64,
+}
+
+impl Finding {
+    /// The channel it is about.
+    pub fn channel(&self) -> &str {
+        match self {
+            Self::Held { channel, .. }
+            | Self::Quantised { channel, .. }
+            | Self::Saturated { channel, .. }
+            | Self::OnlyNoise { channel }
+            | Self::Lags { channel, .. }
+            | Self::Drifts { channel, .. }
+            | Self::Correlated { channel, .. }
+            | Self::HeavyTails { channel, .. }
+            | Self::BandsWrong { channel, .. } => channel,
+        }
+    }
+
+    /// Whether the record shows it before anything is fitted.
+    pub fn is_of_channel(&self) -> bool {
+        matches!(
+            self,
+            Self::Held { .. }
+                | Self::Quantised { .. }
+                | Self::Saturated { .. }
+                | Self::OnlyNoise { .. }
+        )
+    }
+
+    /// Whether a model that fits so must not be called right.
+    pub fn contradicts(&self) -> bool {
+        matches!(
+            self,
+            Self::Correlated { .. }
+                | Self::Lags { .. }
+                | Self::Drifts { .. }
+                | Self::Saturated { .. }
+                | Self::OnlyNoise { .. }
+        )
+    }
+
+    /// What it is, and what follows from it.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Held { channel, samples } => format!(
+                "{channel} repeats each value {samples} times: the sensor, or what wrote the record, holds its readings; leave the repeated cells empty, or the readings that are held count as new ones and are late"
+            ),
+            Self::Quantised {
+                channel,
+                unit,
+                values,
+                step,
+                of_range,
+            } => format!(
+                "{channel} is quantised: it has {values} values, {} apart ({} of its range); nothing finer is in the record, and errors up to half of that are no noise",
+                text::with_unit(*step, unit),
+                text::percent(*of_range)
+            ),
+            Self::Saturated {
+                channel,
+                unit,
+                highest,
+                value,
+                part,
+            } => format!(
+                "{channel} is saturated: it stands at its {} value, {}, in {} of its readings; the sensor is at its end there, so leave those cells empty",
+                if *highest { "highest" } else { "lowest" },
+                text::with_unit(*value, unit),
+                text::percent(*part)
+            ),
+            Self::OnlyNoise { channel } => format!(
+                "{channel} cannot be told from white noise: there is nothing in it to learn from; check its column, or sample faster"
+            ),
+            Self::Lags {
+                file,
+                channel,
+                input,
+                lag,
+                unit,
+                explained,
+            } => format!(
+                "the misfit of {channel} on {file} is that of a sensor which lags by about {}{} (it explains {} of what is wrong): give the sensor a state of its own, d/dt {channel}_s = ({channel} - {channel}_s)/lag, and measure that",
+                text::with_unit(*lag, unit),
+                input.as_ref().map_or(String::new(), |u| format!(", or of {u} acting so much later")),
+                text::percent(*explained)
+            ),
+            Self::Drifts {
+                file,
+                channel,
+                unit,
+                drift,
+                of_noise,
+                explained,
+            } => format!(
+                "the misfit of {channel} drifts by {} over {file} ({}{} of its variance): the sensor or the plant changes with time; add an offset to what is measured, with an unknown slope",
+                text::with_unit(*drift, unit),
+                if *of_noise < 1e4 {
+                    format!("{} times the noise, ", rounded(*of_noise))
+                } else {
+                    String::new()
+                },
+                text::percent(*explained)
+            ),
+            Self::Correlated {
+                file,
+                channel,
+                unit,
+                samples,
+                time,
+                time_unit,
+                misfit,
+                of_range,
+                model_error,
+                noise,
+                with,
+                reachable,
+                widening,
+            } => {
+                let time = if time_unit.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", text::with_unit(*time, time_unit))
+                };
+                let mut words = format!(
+                    "the misfit of {channel} on {file} is correlated over {samples} samples{time}: "
+                );
+                words += &match reachable {
+                    Some(least) => format!(
+                        "it is {}, where the same equations come to {}, so the fit ended in the wrong place{}",
+                        text::with_unit(*misfit, unit),
+                        text::with_unit(*least, unit),
+                        if *least > BEYOND_NOISE * noise {
+                            ", and even that is no noise: the model lacks something too"
+                        } else {
+                            ""
+                        }
+                    ),
+                    None => format!(
+                        "the model lacks something as slow as that; of {} ({} of the range), {} is error of the model and {}",
+                        text::with_unit(*misfit, unit),
+                        text::percent(*of_range),
+                        text::with_unit(*model_error, unit),
+                        if *noise > RESOLUTION * misfit / of_range {
+                            format!("{} noise", text::with_unit(*noise, unit))
+                        } else {
+                            "hardly any noise".into()
+                        }
+                    ),
+                };
+                if let Some(with) = with {
+                    words += &format!(
+                        "; {} of the misfit goes with {}",
+                        text::percent(with.explained),
+                        with.words()
+                    );
+                }
+                match widening {
+                    Some(factor) if *factor > NOTABLE_WIDENING => {
+                        let factor = rounded(*factor);
+                        words += &format!("; deviations of predictions were widened {factor}-fold for it");
+                    }
+                    Some(_) => {}
+                    None => words += "; deviations of constants take it for noise and are too small",
+                }
+                words
+            }
+            Self::HeavyTails {
+                file,
+                channel,
+                readings,
+                all,
+            } => format!(
+                "{readings} of {all} readings of {channel} on {file} are beyond five deviations of the noise, where normal noise has none: they pull the fit; look at them, and leave the cells of broken ones empty"
+            ),
+            Self::BandsWrong {
+                file,
+                channel,
+                factor,
+            } if *factor > 1.0 => format!(
+                "the surprises in {channel} on {file} are {} times as large as the bands allow: these are too narrow",
+                rounded(*factor)
+            ),
+            Self::BandsWrong {
+                file,
+                channel,
+                factor,
+            } => format!(
+                "the surprises in {channel} on {file} are {} times smaller than the bands allow: these are too wide",
+                rounded(1.0 / *factor)
+            ),
+        }
+    }
+
+    /// What to do about it, where that is for the verdict to say.
+    pub fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::Held { channel, .. } => {
+                format!("leave the cells of {channel} that repeat a reading empty and fit again")
+            }
+            Self::Saturated { channel, .. } => {
+                format!("leave the cells of {channel} at the end of the sensor empty and fit again")
+            }
+            Self::OnlyNoise { channel } => {
+                format!("bring a record in which {channel} shows something")
+            }
+            Self::Lags { channel, .. } => format!(
+                "add the lag of the sensor of {channel} to the model, as a state of its own, and fit again"
+            ),
+            Self::Drifts { channel, .. } => format!(
+                "add a drift of {channel} to the model, or correct the record, and fit again"
+            ),
+            Self::Correlated {
+                reachable: Some(_), ..
+            } => "do not use it as it is: try more ⟦starts⟧ or another ⟦seed⟧, because its equations can follow the record better than it does".into(),
+            Self::Correlated {
+                channel,
+                with,
+                samples,
+                ..
+            } => {
+                let with = with.as_ref().map_or(String::new(), |w| {
+                    format!(" that goes with {}", w.words())
+                });
+                format!(
+                    "do not use it as it is: look for what the equations lack in {channel}{with}, such as a state as slow as {samples} samples or a term that is not linear, and fit again; a network in its place may show what it is"
+                )
+            }
+            Self::BandsWrong { .. } | Self::Quantised { .. } | Self::HeavyTails { .. } => {
+                return None;
+            }
+        })
+    }
+}
+
+impl Companion {
+    fn words(&self) -> String {
+        match self.samples {
+            0 => self.signal.clone(),
+            samples => format!("{} {samples} samples before", self.signal),
+        }
+    }
+}
+
+/// Two digits.
+fn rounded(value: f64) -> String {
+    if value >= 10.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
+}
