@@ -345,7 +345,11 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
             unused,
         }
     });
-    let sizes = check.noise.iter().zip(&check.range).zip(&check.noise_at_most);
+    let sizes = check
+        .noise
+        .iter()
+        .zip(&check.range)
+        .zip(&check.noise_at_most);
     let noise = model
         .measurements
         .iter()

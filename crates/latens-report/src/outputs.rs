@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use latens::described;
 use latens::described::{Described, Value};
+use latens::fit::Proof;
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
-use latens::look::{Finding, Leaving, Suspect};
 use latens::look::check::{Coverage, Moment, StateCheck};
+use latens::look::{Finding, Leaving, Suspect};
+use latens::model::network::Structure;
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
+use latens::solve::ladder::Rung;
 use latens::{Door, SimulationFacts, Warning};
 use serde::Serialize;
 use serde_json::json;
@@ -104,6 +107,16 @@ pub struct FitSummary {
     pub stopped: bool,
     /// The members of an ensemble.
     pub ensemble: Vec<MemberFacts>,
+    /// How much there is of the file's networks.
+    pub structure: Structure,
+    /// The structures that were tried, where there were several.
+    pub rungs: Vec<Rung>,
+    /// Whether correlated misfits say that the model is not right.
+    pub contradicted: bool,
+    /// Whether θ is that of pieces of the records.
+    pub in_pieces: bool,
+    /// What blocks that were held back have shown.
+    pub proof: Option<Proof>,
 }
 
 /// The noise of a channel.

@@ -182,5 +182,10 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
         noise: noise.collect(),
         stopped: facts.stopped,
         ensemble: facts.ensemble.clone(),
+        structure: facts.structure,
+        rungs: facts.rungs.clone(),
+        contradicted: facts.contradicted,
+        in_pieces: facts.in_pieces,
+        proof: facts.proof,
     }
 }

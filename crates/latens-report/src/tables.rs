@@ -192,7 +192,15 @@ pub fn suspects(shown: &Fit) -> String {
     if facts.suspects.is_empty() {
         return String::new();
     }
-    let head = ["record", "row", "time", "channel", "read", "expected", "deviations"];
+    let head = [
+        "record",
+        "row",
+        "time",
+        "channel",
+        "read",
+        "expected",
+        "deviations",
+    ];
     let mut rows = vec![row(head)];
     for suspect in &facts.suspects {
         rows.push(row([

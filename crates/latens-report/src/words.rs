@@ -3,6 +3,7 @@
 use latens::fit::{Facts, RecordFacts, Role};
 use latens::look::check::{DETERMINED, Sight};
 use latens::look::{Finding, RESOLUTION};
+use latens::model::network::Structure;
 use latens::numerics::score::named::Scores;
 use latens::solve;
 use latens::solve::checkpoint::Checkpoint;
@@ -30,8 +31,12 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     lines.extend(hidden(model, facts));
     lines.extend(not_shown(facts));
     lines.push(noise(model, facts));
-    lines.extend(starts(facts));
-    lines.extend(members(facts));
+    lines.extend(structures(facts));
+    if facts.rungs.iter().filter(|r| r.weight > 0.0).count() < 2 {
+        lines.extend(starts(facts));
+        lines.extend(members(facts));
+    }
+    lines.extend(held_back(facts));
     lines.extend(contradicted(facts));
     lines
 }
@@ -235,6 +240,62 @@ fn noise(model: &Model, facts: &Facts) -> String {
     });
     let each: Vec<String> = each.collect();
     format!("noise (standard deviation over range): {}", each.join("; "))
+}
+
+/// How much of the networks the data ask for, where several structures were tried.
+fn structures(facts: &Facts) -> Vec<String> {
+    /// Parts below this are not told.
+    const PART: f64 = 1e-3;
+    let kept = facts.rungs.iter().filter(|r| r.weight >= PART);
+    let several = kept.clone().count() > 1;
+    let each = kept.map(|rung| {
+        let what = match rung.structure {
+            Structure::Absent => "without networks",
+            Structure::Linear => "networks as linear functions",
+            Structure::Few => "networks of five units",
+            Structure::Whole => "networks as the file has them",
+        };
+        let why = match (rung.held_back, rung.evidence) {
+            (Some(error), _) => format!(
+                "on halves held back they err least, by {} of the range",
+                text::percent(error)
+            ),
+            (None, Some(evidence)) => format!("ln p {evidence:.1}"),
+            (None, None) => "kept".into(),
+        };
+        if several {
+            format!(
+                "{what}: {why}, {} of what is said",
+                text::percent(rung.weight)
+            )
+        } else {
+            format!("{what} are what the data ask for: {why}").replace(
+                "without networks are what the data ask for",
+                "without networks",
+            )
+        }
+    });
+    each.collect()
+}
+
+/// What blocks that were held back have shown.
+fn held_back(facts: &Facts) -> Vec<String> {
+    let mut lines = vec![];
+    if facts.in_pieces {
+        lines.push("constants from pieces of the records, each from a start of its own: so they predicted halves held back better than from the whole records".into());
+    }
+    if let Some(proof) = &facts.proof {
+        let widened = if proof.widening > 1.05 {
+            format!("bands are widened {:.1}-fold for it", proof.widening)
+        } else {
+            "as the bands say".into()
+        };
+        lines.push(format!(
+            "on halves of the records that were held back, predictions err by {} of the range: {widened}",
+            text::percent(proof.error)
+        ));
+    }
+    lines
 }
 
 /// What the members of an ensemble come to, each and together.

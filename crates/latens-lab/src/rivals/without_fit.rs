@@ -99,6 +99,11 @@ impl<'a> States<'a> {
                 noise: BTreeMap::new(),
                 stopped: self.outcome.stopped,
                 ensemble: vec![],
+                structure: latens::model::network::Structure::Whole,
+                rungs: vec![],
+                contradicted: false,
+                in_pieces: false,
+                proof: None,
             },
             note: Some(format!("{name} {NO_FIT}")),
         }

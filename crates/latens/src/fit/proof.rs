@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Fit;
 use super::predict::{Predictor, Start};
 use crate::Error;
+use crate::described;
 use crate::record::Record;
 use crate::solve::{self, Observer, Problem, Quiet, Solver};
 
@@ -20,6 +21,7 @@ const FEWEST: usize = 100;
 /// The simulation's start has to be better by this factor.
 const CLEARLY_BETTER: f64 = 0.95;
 
+described! {
 /// What blocks that were held back have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
@@ -29,6 +31,7 @@ pub struct Proof {
     pub widening: f64,
     /// Whether a prediction starts on the simulation that fits the first samples.
     pub exact_start: bool,
+}
 }
 
 /// Predicts each half of the records by what is learned from the other; `None` where they are too

@@ -15,6 +15,8 @@ use super::checkpoint::Resumed;
 use super::starts::{self, Kept};
 use super::{Observer, Problem, Quiet, Solver, halves};
 use crate::Error;
+use crate::described;
+use crate::described::{Described, Value};
 use crate::look::{self, SignalScales};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
@@ -38,6 +40,7 @@ const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
 const SEEDS: u64 = 5;
 
+described! {
 /// A structure and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
@@ -52,6 +55,7 @@ pub struct Rung {
     pub held_back: Option<f64>,
     /// Its part in what is predicted; 0 where it has none.
     pub weight: f64,
+}
 }
 
 /// What the ladder came to.
@@ -341,4 +345,10 @@ fn held_back(
         errors.push(f64::sqrt(squares));
     }
     Ok(Some(errors))
+}
+
+impl Described for Structure {
+    fn schema() -> Value {
+        serde_json::json!({ "enum": [Self::Absent, Self::Linear, Self::Few, Self::Whole] })
+    }
 }

@@ -78,9 +78,19 @@ fn wrong_readings_are_named_and_do_no_harm() {
         assert!(b.std < 1.1 * a.std, "{a:?} {b:?}");
     }
     // what was set aside is not scored either
-    let errors: Vec<f64> = after.facts.records.iter().map(|r| r.nrmse["q"].unwrap()).collect();
+    let errors: Vec<f64> = after
+        .facts
+        .records
+        .iter()
+        .map(|r| r.nrmse["q"].unwrap())
+        .collect();
     assert!(errors.iter().all(|e| *e < 0.02), "{errors:?}");
-    let words: Vec<String> = after.facts.warnings.iter().map(|w| w.at(latens::Door::CommandLine)).collect();
+    let words: Vec<String> = after
+        .facts
+        .warnings
+        .iter()
+        .map(|w| w.at(latens::Door::CommandLine))
+        .collect();
     assert!(words[0].starts_with("3 readings of q in "), "{words:?}");
     assert!(words[0].ends_with("look at the sensor, or fit with --keep-suspects"));
 
@@ -88,7 +98,9 @@ fn wrong_readings_are_named_and_do_no_harm() {
     let predicted = after.predict(&source, &PredictOptions::default()).unwrap();
     let named: Vec<usize> = predicted.facts.suspects.iter().map(|s| s.row).collect();
     assert_eq!(named, [20, 300]);
-    let estimated = after.estimate(&source, &EstimateOptions::default()).unwrap();
+    let estimated = after
+        .estimate(&source, &EstimateOptions::default())
+        .unwrap();
     let named: Vec<usize> = estimated.facts.suspects.iter().map(|s| s.row).collect();
     assert_eq!(named, [20, 300]);
     assert!(estimated.facts.nrmse["truth_v"].unwrap() < 0.05);
