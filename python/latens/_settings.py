@@ -72,6 +72,9 @@ class Settings(TypedDict, total=False):
     estimate_prior: bool
     """Let the evidence choose P_θ0 of each network's weights; batch only, and not where the variance is given unless asked for."""
 
+    simplify: bool
+    """Try simpler functions than the file's networks too (none at all, linear, few units) and let the data choose; batch only."""
+
     scale_outputs: bool
     """Scale network outputs to the rates of the hidden states."""
 

@@ -227,9 +227,9 @@ fn trust(model: &Model, facts: &Facts) -> String {
     }
     if let Some((channel, factor)) = bands_wrong(facts) {
         let how = if factor > 1.0 {
-            "far larger than its bands allow, so that they are too narrow"
+            "far larger than a filter expects, so that bands of estimates are too narrow"
         } else {
-            "far smaller than its bands allow, so that they are too wide"
+            "far smaller than a filter expects, so that bands of estimates are too wide"
         };
         parts.push(format!("the surprises in {channel} are {how}"));
     }

@@ -209,7 +209,12 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     match (hidden.is_empty(), poor.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "{}, which no sensor saw, {} well determined along the record{}",
+            "{}{}, which no sensor saw, {} well determined along the record{}",
+            if warned(facts, &hidden) {
+                "with what was learned, "
+            } else {
+                ""
+            },
             text::list(&hidden),
             if hidden.len() == 1 { "is" } else { "are" },
             if facts.findings.iter().any(Finding::contradicts) {
@@ -226,11 +231,34 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     }
 }
 
+/// Whether the look before the fit had doubts about one of these states.
+fn warned(facts: &Facts, names: &[&str]) -> bool {
+    facts.warnings.iter().any(|warning| match warning {
+        Warning::PoorlySeen { state } => names.contains(&state.name.as_str()),
+        _ => false,
+    })
+}
+
+/// The white part of a channel's misfit, where that is told from an error of the model.
+fn white_part(facts: &Facts, name: &str) -> Option<f64> {
+    facts.findings.iter().find_map(|finding| match finding {
+        Finding::Correlated {
+            channel,
+            misfit,
+            of_range,
+            noise,
+            ..
+        } if channel == name => Some(noise * of_range / misfit),
+        _ => None,
+    })
+}
+
 /// The noise of each channel.
 fn noise(model: &Model, facts: &Facts) -> String {
     let settings = &facts.settings;
     let each = noise_levels(model, facts).map(|(name, _, part)| {
         let given = settings.noise_given(name);
+        let part = white_part(facts, name).filter(|_| !given).unwrap_or(part);
         let floor = settings.estimate_noise && part < 1.001 * RESOLUTION;
         match (given, floor) {
             (true, _) => format!("{name} {}, as given", text::percent(part)),

@@ -298,7 +298,7 @@ impl Finding {
                 channel,
                 factor,
             } if *factor > 1.0 => format!(
-                "the surprises in {channel} on {file} are {} times as large as the bands allow: these are too narrow",
+                "the surprises in {channel} on {file} are {} times as large as a filter expects: bands of estimates are too narrow",
                 rounded(*factor)
             ),
             Self::BandsWrong {
@@ -306,7 +306,7 @@ impl Finding {
                 channel,
                 factor,
             } => format!(
-                "the surprises in {channel} on {file} are {} times smaller than the bands allow: these are too wide",
+                "the surprises in {channel} on {file} are {} times smaller than a filter expects: bands of estimates are too wide",
                 rounded(1.0 / *factor)
             ),
         }

@@ -37,6 +37,9 @@ fn predictor<'a>(
         scale: &SCALE,
         regions: &[],
         dt: DT,
+        range: &[1e3],
+        exact_start: false,
+        widening: 1.0,
     }
 }
 
