@@ -4,7 +4,7 @@
 
 Reads a model file of Latens, simulates it with the file's own method and step, and fits unknown constants (their
 logarithms where positive), the weights of networks and the initial state to the training record at once, from the
-file's guesses. Each test is run from the state that fits its first samples. Prints JSON.
+file's guesses; with a network it tries two ways and keeps the closer fit. Each test is run from the state that fits its first samples. Prints JSON.
 
 It is told more than Latens: optimisation starts hidden states at the mean of their truth over the training record,
 and networks are scaled by their true arguments.
@@ -71,9 +71,14 @@ class Net:
     def start(self, rng):
         parts = []
         for o, i in self.shapes:
-            last = o == 1 and (o, i) == self.shapes[-1]
+            last = (o, i) == self.shapes[-1]
             parts += [rng.standard_normal(o * i) / np.sqrt(i) * (0.1 if last else 1), np.zeros(o)]
         return np.concatenate(parts + [np.zeros(self.skip * self.arguments)])
+
+    def simple(self):
+        """The weights of a linear function: the last bias and the direct path."""
+        end = self.at + sum(o * (i + 1) for o, i in self.shapes)
+        return np.arange(end - 1, end + self.skip * self.arguments)
 
     def bind(self, weights):
         """Once for each run: weights are cut into layers."""
@@ -317,18 +322,33 @@ class Fit:
         z[free] += found.x
         return z, found
 
-    def train(self):
+    def way(self, linear_first):
+        """z by one way: all weights at once, or linear functions first; at last with the decay that fits the misfits."""
         k, m = len(self.guess), self.model.weights
-        z = np.concatenate([np.zeros(k), self.w0, self.start])
-        free = np.arange(len(z))
-        evaluations, sigma = 0, DECAY
-        for most in (EVALUATIONS, EVALUATIONS // 3) if m else (EVALUATIONS,):
-            decay = lambda z, s=sigma: s * z[k:k + m]
-            z, found = self.solve(z, free, self.inputs, self.y, decay, most)
-            evaluations += found.nfev
-            self.rms = np.sqrt(np.mean(self.misfits(z[:, None], self.inputs, self.y) ** 2))
-            sigma = max(self.rms, 1e-4)
-        self.z, self.evaluations = z, evaluations
+        z = np.concatenate([np.zeros(k), np.zeros(m) if linear_first else self.w0, self.start])
+        every = np.arange(len(z))
+        stages = [(every, EVALUATIONS, DECAY)]
+        if m:
+            stages.append((every, EVALUATIONS // 3, None))
+        if linear_first:
+            simple = np.concatenate([n.simple() for n in self.model.nets.values()])
+            simple = np.concatenate([np.arange(k), k + simple, np.arange(k + m, len(z))])
+            stages.insert(0, (simple, EVALUATIONS // 2, DECAY))
+        for free, most, sigma in stages:
+            sigma = sigma or max(rms, 1e-4)
+            z, found = self.solve(z, free, self.inputs, self.y, lambda z: sigma * z[k:k + m], most)
+            self.evaluations += found.nfev
+            rms = np.sqrt(np.mean(self.misfits(z[:, None], self.inputs, self.y) ** 2))
+            if len(free) < len(z):
+                z[k:k + m] += self.w0
+        return rms, z
+
+    def train(self):
+        """With a network by two ways, of which the closer one is kept."""
+        self.evaluations = 0
+        ways = [self.way(linear_first) for linear_first in ([False, True] if self.model.weights else [False])]
+        self.rms, self.z = min(ways, key=lambda way: way[0])
+        z = self.z
         p, w, x0 = self.split(z[:, None])
         states = self.model.run(p[:, 0], w[:, 0], x0[:, 0], self.inputs)[:, :, 0]
         good = states[np.isfinite(states).all(1)]

@@ -15,6 +15,8 @@ use crate::files::{write_file, write_json};
 /// Ratios that count as no worse, and that are never to be.
 const GOOD: f64 = 1.1;
 const BAD: f64 = 2.0;
+/// What a ratio counts at most in a mean.
+const MOST: f64 = 100.0;
 /// Less than this in the bands needs a warning.
 const POOR: f64 = 0.8;
 
@@ -43,6 +45,8 @@ fn shown_ratio(ratio: Option<f64>) -> String {
     match ratio {
         None => "–".into(),
         Some(r) if r.is_infinite() => "lost".into(),
+        Some(0.0) => "alone".into(),
+        Some(r) if r >= 1000.0 => format!("{r:.0e}"),
         Some(r) => format!("{r:.2}"),
     }
 }
@@ -122,7 +126,8 @@ fn row(cell: &Cell) -> Vec<String> {
 
 const LEGEND: &str = "\
 error: free run over the held-out records against the truth without noise, measured channels (root mean square over range)
-ratio: that of Latens over that of least squares on the free run, errors below 1e-4 counted as that
+ratio: that of Latens over that of least squares on the free run, errors below 1e-4 counted as that;
+  lost: Latens has no finite run, alone: least squares has none
 states: the same error over all states
 bands, hidden: true values inside of the 95 % bands, measured channels and hidden states; ! has a warning
 z: root mean square of (estimate − truth)/deviation over the constants of the right model
@@ -136,7 +141,7 @@ struct Sum {
     good: usize,
     bad: usize,
     worst: Option<(f64, String)>,
-    /// Geometric mean of the finite ratios.
+    /// Geometric mean of the ratios, each counted between 1/100 and 100.
     middle: Option<f64>,
     measured: Coverage,
     hidden: Coverage,
@@ -154,15 +159,13 @@ fn sum<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Sum {
         .clone()
         .filter_map(|c| Some((ratio(c)?, named(c))))
         .collect();
-    let finite: Vec<f64> = ratios
-        .iter()
-        .map(|r| r.0)
-        .filter(|r| r.is_finite() && *r > 0.0)
-        .collect();
     let mean = |values: &[f64]| {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let logs: Vec<f64> = finite.iter().map(|r| r.ln()).collect();
+    let logs: Vec<f64> = ratios
+        .iter()
+        .map(|r| r.0.clamp(1.0 / MOST, MOST).ln())
+        .collect();
     // without noise a deviation is that of the resolution, not of the constants
     let noisy = cells.clone().filter(|c| c.noise > 0.0);
     let squares: Vec<f64> = noisy.filter_map(|c| Some(c.z()?.powi(2))).collect();
@@ -197,7 +200,7 @@ impl Sum {
         if self.compared > 0 {
             let part = 100.0 * self.good as f64 / self.compared as f64;
             out += &format!(
-                "  at most {GOOD} times least squares on {} of {} cells ({part:.0} %), more than {BAD} times on {}; geometric mean {:.2}\n",
+                "  at most {GOOD} times least squares on {} of {} cells ({part:.0} %), more than {BAD} times on {}; geometric mean {:.2} (each between 0.01 and 100)\n",
                 self.good,
                 self.compared,
                 self.bad,
