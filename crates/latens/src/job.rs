@@ -282,7 +282,9 @@ impl Job {
                 let channels = fit.model.measurements.iter();
                 let same = channels.map(|m| m.name == suspect.channel);
                 let row = used.outputs[(suspect.row - 1) * used.d_y..].iter_mut();
-                row.zip(same).filter(|(_, same)| *same).for_each(|(y, _)| *y = f64::NAN);
+                row.zip(same)
+                    .filter(|(_, same)| *same)
+                    .for_each(|(y, _)| *y = f64::NAN);
             }
             records.push(used);
             fit.facts.suspects.extend(predicted.facts.suspects);

@@ -116,26 +116,50 @@
 #![cfg_attr(not(feature = "internals"), warn(missing_docs))]
 #![allow(rustdoc::private_intra_doc_links)]
 
-/// Modules that are public with the feature `internals` and private without it; each says at its head
-/// what it is.
-macro_rules! layers {
-    ($($name:ident)*) => {
-        $(
-            #[cfg(feature = "internals")]
-            pub mod $name;
-            #[cfg(not(feature = "internals"))]
-            mod $name;
-        )*
-    };
-}
-
+// modules that are public with the feature `internals` and private without it; each says at its head
+// what it is
 // before the others, which use its macro
 #[cfg(feature = "internals")]
 pub mod described;
 #[cfg(not(feature = "internals"))]
 mod described;
 
-layers! { text error numerics filter look solve fit folder job }
+#[cfg(feature = "internals")]
+pub mod error;
+#[cfg(not(feature = "internals"))]
+mod error;
+#[cfg(feature = "internals")]
+pub mod filter;
+#[cfg(not(feature = "internals"))]
+mod filter;
+#[cfg(feature = "internals")]
+pub mod fit;
+#[cfg(not(feature = "internals"))]
+mod fit;
+#[cfg(feature = "internals")]
+pub mod folder;
+#[cfg(not(feature = "internals"))]
+mod folder;
+#[cfg(feature = "internals")]
+pub mod job;
+#[cfg(not(feature = "internals"))]
+mod job;
+#[cfg(feature = "internals")]
+pub mod look;
+#[cfg(not(feature = "internals"))]
+mod look;
+#[cfg(feature = "internals")]
+pub mod numerics;
+#[cfg(not(feature = "internals"))]
+mod numerics;
+#[cfg(feature = "internals")]
+pub mod solve;
+#[cfg(not(feature = "internals"))]
+mod solve;
+#[cfg(feature = "internals")]
+pub mod text;
+#[cfg(not(feature = "internals"))]
+mod text;
 
 pub mod record;
 pub mod simulate;

@@ -41,10 +41,10 @@ pub fn exact_trajectory(
         let (next, cost) = smoother.minimise(states.clone(), ON_THE_WAY);
         let exact = cost.physics < EXACT * cost.data || decade == DECADES;
         let next = if exact {
-smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
-} else {
-next
-};
+            smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
+        } else {
+            next
+        };
         if next.is_finite() {
             states = next;
         }

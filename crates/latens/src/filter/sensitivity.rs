@@ -19,10 +19,10 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
+use crate::model::simd;
 use crate::model::small::{multiply, set_identity};
 use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
 use crate::numerics::step::Linearised;
-use crate::model::simd;
 
 /// A panel's piece of a row.
 type Piece = [f64; WIDTH];
@@ -214,14 +214,14 @@ fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out
 #[cfg(test)]
 mod tests {
     use crate::filter::Smoother;
-    use crate::model::simd::forced;
+    use crate::look::prior::initial_theta;
     use crate::model::Model;
+    use crate::model::simd::forced;
     use crate::model::small::{dot, multiply};
     use crate::numerics::Trajectory;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::simulate::{Simulation, simulate};
-    use crate::look::prior::initial_theta;
     use crate::systems;
 
     /// Blocks, panels and multiplied-out channels give what the recursion gives as it is written,

@@ -105,20 +105,20 @@ impl Predictor<'_> {
         let noise = self.open_start(record, &self.noise.times(self.variance_inflation));
         let smoother = self.smoother(&stepper, record, &noise);
         if self.draws.is_empty() {
-smoother.draws(states, &vec![vec![]; DRAWS])
-} else {
-smoother.draws(states, self.draws)
-}
+            smoother.draws(states, &vec![vec![]; DRAWS])
+        } else {
+            smoother.draws(states, self.draws)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::filter::Smoother;
-    use crate::model::small;
-    use crate::numerics::linalg::matrix::Matrix;
     use crate::model::Model;
+    use crate::model::small;
     use crate::numerics::Trajectory;
+    use crate::numerics::linalg::matrix::Matrix;
     use crate::numerics::objective::Noise;
     use crate::numerics::step::Stepper;
     use crate::record::Record;

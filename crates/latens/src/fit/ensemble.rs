@@ -50,7 +50,10 @@ pub fn together(members: &[Band]) -> (Trajectory, Trajectory) {
     });
     let (values, deviations): (Vec<f64>, Vec<f64>) = each.unzip();
     let width = first.width();
-    (Trajectory::new(values, width), Trajectory::new(deviations, width))
+    (
+        Trajectory::new(values, width),
+        Trajectory::new(deviations, width),
+    )
 }
 
 /// Weights of sum one, where they differ.
@@ -84,10 +87,10 @@ fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     if values.len().is_multiple_of(2) {
-f64::midpoint(values[half - 1], values[half])
-} else {
-values[half]
-}
+        f64::midpoint(values[half - 1], values[half])
+    } else {
+        values[half]
+    }
 }
 
 /// A record predicted by all members: each from its own start, simulated by itself.

@@ -157,7 +157,11 @@ impl<'a> FreeRun<'a> {
         let weight = |j: usize| {
             let count = unweighted.places.iter().filter(|row| row.1 == j).count();
             let square = unweighted.own(j, &residuals) / count as f64;
-            if square > 0.0 { 1.0 / square.sqrt() } else { 0.0 }
+            if square > 0.0 {
+                1.0 / square.sqrt()
+            } else {
+                0.0
+            }
         };
         let finite = residuals.iter().all(|r| r.is_finite());
         finite.then(|| Rows {
@@ -186,7 +190,9 @@ impl<'a> FreeRun<'a> {
             });
             let column = signal.map_or(vec![], |(_, signal)| rows.column(c, &signal));
             let mut left = run.residuals(rows, &outputs);
-            left.iter_mut().zip(&column).for_each(|(r, g)| *r -= factor * g);
+            left.iter_mut()
+                .zip(&column)
+                .for_each(|(r, g)| *r -= factor * g);
             let squares = dot(&left, &left);
             let refit = Refit {
                 own: rows.own(c, &left),
@@ -232,7 +238,12 @@ impl<'a> FreeRun<'a> {
     }
 
     /// Candidates, each with its value at every sample.
-    fn candidates(&self, c: usize, outputs: &Trajectory, lags: usize) -> Vec<(Candidate, Vec<f64>)> {
+    fn candidates(
+        &self,
+        c: usize,
+        outputs: &Trajectory,
+        lags: usize,
+    ) -> Vec<(Candidate, Vec<f64>)> {
         let (record, model) = (self.record, self.model);
         let n = record.len();
         let time = &record.time;
@@ -255,11 +266,17 @@ impl<'a> FreeRun<'a> {
             let mut lag = 0;
             while lag <= lags {
                 let before = |k: usize| about[k.saturating_sub(lag)];
-                found.push((Candidate::Signal(name.clone(), lag), (0..n).map(before).collect()));
+                found.push((
+                    Candidate::Signal(name.clone(), lag),
+                    (0..n).map(before).collect(),
+                ));
                 lag = (2 * lag).max(1);
             }
             let squares = about.iter().map(|v| v * v).collect();
-            found.push((Candidate::Signal(format!("the square of {name}"), 0), squares));
+            found.push((
+                Candidate::Signal(format!("the square of {name}"), 0),
+                squares,
+            ));
         };
         for (j, input) in model.inputs.iter().enumerate() {
             let values = record.inputs.iter().skip(j).step_by(record.d_u);
@@ -312,7 +329,11 @@ impl<'a> FreeRun<'a> {
                         }
                     }
                 }
-                for (own, f_theta) in stepper.rows().iter().zip(step.f_theta.chunks_exact(p.max(1))) {
+                for (own, f_theta) in stepper
+                    .rows()
+                    .iter()
+                    .zip(step.f_theta.chunks_exact(p.max(1)))
+                {
                     let target = &mut next[own * width..own * width + p];
                     target.iter_mut().zip(f_theta).for_each(|(t, v)| *t += v);
                 }
@@ -371,7 +392,9 @@ impl Columns {
             }
         }
         let below = |j: usize| -> Vec<f64> {
-            (j..p).map(|i| dot(columns.column(i), columns.column(j))).collect()
+            (j..p)
+                .map(|i| dot(columns.column(i), columns.column(j)))
+                .collect()
         };
         let products: Vec<Vec<f64>> = (0..p).into_par_iter().map(below).collect();
         let normal = Matrix::from_fn(p, p, |i, j| products[i.min(j)][i.max(j) - i.min(j)]);
@@ -390,13 +413,17 @@ impl Columns {
 
     /// Jᵀ v.
     fn products(&self, values: &[f64]) -> Vec<f64> {
-        (0..self.sizes.len()).map(|j| dot(self.columns.column(j), values)).collect()
+        (0..self.sizes.len())
+            .map(|j| dot(self.columns.column(j), values))
+            .collect()
     }
 
     /// The damped step that lowers what is left.
     fn step(&self, left: &[f64], damping: f64) -> Option<Vec<f64>> {
         let mut step = self.factor(RIDGE.max(damping))?.solve(&self.products(left));
-        step.iter_mut().zip(&self.sizes).for_each(|(x, size)| *x /= size);
+        step.iter_mut()
+            .zip(&self.sizes)
+            .for_each(|(x, size)| *x /= size);
         step.iter().all(|x| x.is_finite()).then_some(step)
     }
 }

@@ -14,8 +14,8 @@ use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
-use crate::model::settings::Settings;
 use crate::model::network::Structure;
+use crate::model::settings::Settings;
 use crate::model::{Model, Unknown};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::PackedCovariance;
@@ -443,7 +443,11 @@ pub(super) fn of_track(
 }
 
 /// Of each hidden state, the part of its deviations that are above [`DETERMINED`] of its scale.
-fn poorly_determined(model: &Model, scale: &[f64], deviations: &Trajectory) -> BTreeMap<String, f64> {
+fn poorly_determined(
+    model: &Model,
+    scale: &[f64],
+    deviations: &Trajectory,
+) -> BTreeMap<String, f64> {
     let part = |i: usize| {
         let column = deviations.column(i);
         let count = column.clone().count() as f64;

@@ -37,13 +37,21 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
     let n = model.states.len();
     let samples = record.len().min(SAMPLES);
     let column = |matrix: &[f64], width: usize, j: usize| -> Vec<f64> {
-        matrix.chunks_exact(width).take(samples - 1).map(|row| row[j]).collect()
+        matrix
+            .chunks_exact(width)
+            .take(samples - 1)
+            .map(|row| row[j])
+            .collect()
     };
     let mut known = vec![vec![1.0; samples - 1]];
     for i in 0..n {
         let x = column(track.smoothed.as_slice(), n, i);
-        let (low, high) = (x.iter().copied().fold(f64::INFINITY, f64::min), x.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-        let about = |v: &f64| (v - 0.5 * (low + high)) / (0.5 * (high - low)).max(f64::MIN_POSITIVE);
+        let (low, high) = (
+            x.iter().copied().fold(f64::INFINITY, f64::min),
+            x.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        );
+        let about =
+            |v: &f64| (v - 0.5 * (low + high)) / (0.5 * (high - low)).max(f64::MIN_POSITIVE);
         for power in 1..=3 {
             known.push(x.iter().map(|v| about(v).powi(power)).collect());
         }
@@ -51,7 +59,9 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
     let mut best: Option<Late> = None;
     for row in model.system.unknown_rows() {
         let defects: Vec<f64> = (1..samples)
-            .map(|k| (track.smoothed.row(k)[*row] - track.one_step.row(k)[*row]) / record.gap(k - 1))
+            .map(|k| {
+                (track.smoothed.row(k)[*row] - track.one_step.row(k)[*row]) / record.gap(k - 1)
+            })
             .collect();
         for (j, name) in model.inputs.iter().enumerate() {
             let inputs = (0..model.inputs.len()).filter(|i| *i != j);
@@ -64,7 +74,11 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
             let duration = record.time[samples - 1] - record.time[0];
             let mut lag = record.step();
             while lag < 0.1 * duration {
-                let late = lagged(&record.time[..samples - 1], &columns[columns.len() - 1], lag);
+                let late = lagged(
+                    &record.time[..samples - 1],
+                    &columns[columns.len() - 1],
+                    lag,
+                );
                 columns.push(late);
                 if let Some((after, factors)) = regress(&columns, &defects) {
                     let explained = 1.0 - after / before;
@@ -102,14 +116,22 @@ fn lagged(time: &[f64], signal: &[f64], lag: f64) -> Vec<f64> {
 /// What least squares leave of the squares, and the factors; `None` where there are no numbers.
 fn regress(columns: &[Vec<f64>], values: &[f64]) -> Option<(f64, Vec<f64>)> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let sizes: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt().max(f64::MIN_POSITIVE)).collect();
+    let sizes: Vec<f64> = columns
+        .iter()
+        .map(|c| dot(c, c).sqrt().max(f64::MIN_POSITIVE))
+        .collect();
     let p = columns.len();
     let normal = Matrix::from_fn(p, p, |i, j| {
         dot(&columns[i], &columns[j]) / (sizes[i] * sizes[j]) + if i == j { RIDGE } else { 0.0 }
     });
-    let right: Vec<f64> = (0..p).map(|i| dot(&columns[i], values) / sizes[i]).collect();
+    let right: Vec<f64> = (0..p)
+        .map(|i| dot(&columns[i], values) / sizes[i])
+        .collect();
     let mut factors = Factor::new(normal)?.solve(&right);
-    factors.iter_mut().zip(&sizes).for_each(|(x, size)| *x /= size);
+    factors
+        .iter_mut()
+        .zip(&sizes)
+        .for_each(|(x, size)| *x /= size);
     let mut left = values.to_vec();
     for (x, column) in factors.iter().zip(columns) {
         left.iter_mut().zip(column).for_each(|(l, v)| *l -= x * v);

@@ -183,7 +183,11 @@ pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
     for record in records {
         let found = look::suspects::gross(record);
         refuse(model, record, &record.name, &found, 1)?;
-        named.extend(found.iter().map(|f| f.named(model, record, &record.name, 1)));
+        named.extend(
+            found
+                .iter()
+                .map(|f| f.named(model, record, &record.name, 1)),
+        );
         used.push(look::suspects::without(record, &found));
     }
     let (model, prior, dt) = looked_at(model, &used)?;
@@ -349,7 +353,10 @@ fn once(
     fit.facts.attempts = attempts;
     fit.facts.stopped = stopped;
     fit.facts.threads = threads(solver);
-    Ok(Outcome::Learned(Box::new(fit), judged.map(|(judged, _)| judged)))
+    Ok(Outcome::Learned(
+        Box::new(fit),
+        judged.map(|(judged, _)| judged),
+    ))
 }
 
 /// Threads that a solver works on.
@@ -402,7 +409,11 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         })
         .collect();
     let mut scales = problem.scales.clone();
-    look::scales::refine(model, &mut scales, learned.smoothed.iter().map(|s| &s.states));
+    look::scales::refine(
+        model,
+        &mut scales,
+        learned.smoothed.iter().map(|s| &s.states),
+    );
     let mut fit = Fit {
         name: String::new(),
         facts: Facts {
@@ -419,7 +430,10 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         stream: None,
     };
     // where a record starts that was not learned from: wherever the states went
-    fit.facts.noise.start_mean.clone_from(&fit.facts.scales.center);
+    fit.facts
+        .noise
+        .start_mean
+        .clone_from(&fit.facts.scales.center);
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
     fit
@@ -441,25 +455,30 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
     members.sort_by_key(|(_, m)| m.facts.seed);
     let tracks: Vec<Track> = (0..fit.tracks.len())
         .map(|place| {
-            let tracks = members.iter().map(|(weight, m)| (*weight, &m.tracks[place]));
+            let tracks = members
+                .iter()
+                .map(|(weight, m)| (*weight, &m.tracks[place]));
             common_track(&tracks.collect::<Vec<_>>())
         })
         .collect();
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
     fit.facts.findings = residuals::findings(&fit);
-    let facts = members.iter().enumerate().map(|(k, (weight, member))| MemberFacts {
-        seed: member.facts.seed,
-        weight: Some(*weight),
-        run: facts::member_folder(k),
-        nrmse: member
-            .facts
-            .records
-            .iter()
-            .map(|r| r.nrmse.clone())
-            .collect(),
-        mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
-    });
+    let facts = members
+        .iter()
+        .enumerate()
+        .map(|(k, (weight, member))| MemberFacts {
+            seed: member.facts.seed,
+            weight: Some(*weight),
+            run: facts::member_folder(k),
+            nrmse: member
+                .facts
+                .records
+                .iter()
+                .map(|r| r.nrmse.clone())
+                .collect(),
+            mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
+        });
     fit.facts.ensemble = facts.collect();
     fit.facts.unknowns = common_constants(&members);
     fit.members = members.into_iter().map(|(_, member)| member).collect();

@@ -24,8 +24,8 @@ pub mod warning;
 
 pub use adapt::Adapted;
 pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
-pub use proof::Proof;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
+pub use proof::Proof;
 pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,

@@ -2,8 +2,8 @@
 //! and whether to believe them.
 
 use crate::filter::bands::{Bands, Mode};
-use crate::filter::smoother::{Smoothed, Smoother};
 use crate::filter::exact_trajectory;
+use crate::filter::smoother::{Smoothed, Smoother};
 use crate::look::region::{self, Region};
 use crate::model::Model;
 use crate::numerics::Trajectory;
@@ -133,10 +133,10 @@ impl NoiseFactor {
     /// each can but repeat the others.
     fn inflated(self, predictor: &Predictor, samples: usize) -> Noise {
         if self.0 > 1.0 {
-self.noise(predictor.noise)
-} else {
-                (predictor.noise).times(predictor.variance_inflation.min(samples.max(1) as f64))
-}
+            self.noise(predictor.noise)
+        } else {
+            (predictor.noise).times(predictor.variance_inflation.min(samples.max(1) as f64))
+        }
     }
 }
 

@@ -115,8 +115,8 @@ impl Residuals<'_> {
     /// How they are correlated, where that is more than chance and matters.
     fn correlated(&self) -> Option<Colour> {
         let colour = whiteness::colour(&self.values)?;
-        let material = colour.shared.sqrt() > MATERIAL_PART
-            && self.rms() > MATERIAL_RANGE * self.range();
+        let material =
+            colour.shared.sqrt() > MATERIAL_PART && self.rms() > MATERIAL_RANGE * self.range();
         (colour.deviations > CORRELATED_DEVIATIONS && material).then_some(colour)
     }
 
@@ -182,14 +182,17 @@ impl Residuals<'_> {
                 }
             });
         }
-        let with = best.iter().filter(explains).find_map(|e| match &e.candidate {
-            Candidate::Signal(signal, samples) => Some(Companion {
-                signal: signal.clone(),
-                samples: *samples,
-                explained: (e.explained / colour.shared).min(1.0),
-            }),
-            _ => None,
-        });
+        let with = best
+            .iter()
+            .filter(explains)
+            .find_map(|e| match &e.candidate {
+                Candidate::Signal(signal, samples) => Some(Companion {
+                    signal: signal.clone(),
+                    samples: *samples,
+                    explained: (e.explained / colour.shared).min(1.0),
+                }),
+                _ => None,
+            });
         Some(Finding::Correlated {
             file,
             channel: name,
@@ -199,7 +202,8 @@ impl Residuals<'_> {
             time_unit: model.time_unit.clone(),
             misfit: rms,
             of_range: rms / self.range(),
-            model_error: (colour.shared.sqrt() * rms).max((rms * rms - noise * noise).max(0.0).sqrt()),
+            model_error: (colour.shared.sqrt() * rms)
+                .max((rms * rms - noise * noise).max(0.0).sqrt()),
             noise,
             with,
             reachable,

@@ -220,7 +220,12 @@ struct Seen {
 impl Judge<'_> {
     /// What is to be set aside of a record, `found` being what was until now; `states` are those
     /// that were smoothed without it.
-    fn judged(&self, record: &Record, found: &[Finding], states: Option<&Trajectory>) -> Vec<Finding> {
+    fn judged(
+        &self,
+        record: &Record,
+        found: &[Finding],
+        states: Option<&Trajectory>,
+    ) -> Vec<Finding> {
         let mut found = found.to_vec();
         let mut states = states.cloned();
         for _ in 0..JUDGEMENTS {
@@ -313,7 +318,10 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
         .filter(|r| !r.used && r.deviations.abs() > TAKEN_BACK * unit)
         .map(|r| (r, r.deviations.abs() / unit))
         .collect();
-    if used.iter().any(|r| r.deviations.abs() > CONTRADICTED * unit) {
+    if used
+        .iter()
+        .any(|r| r.deviations.abs() > CONTRADICTED * unit)
+    {
         let residuals = Residuals {
             time: used.iter().map(|r| record.time[r.sample]).collect(),
             read: used.iter().map(|r| r.read).collect(),
@@ -331,7 +339,12 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
 }
 
 impl Predictor<'_> {
-    fn judge<'b>(&'b self, stepper: &'b Stepper<'b>, noise: &'b Noise, least: &'b [f64]) -> Judge<'b> {
+    fn judge<'b>(
+        &'b self,
+        stepper: &'b Stepper<'b>,
+        noise: &'b Noise,
+        least: &'b [f64],
+    ) -> Judge<'b> {
         Judge {
             stepper,
             theta: self.theta,
@@ -347,7 +360,8 @@ impl Predictor<'_> {
         let noise = self.open_start(&used, &self.loosened(&used).noise(self.noise));
         let scales = &fit.facts.scales;
         let least = least_deviations(&scales.range, &scales.noise);
-        self.judge(&stepper, &noise, &least).judged(record, found, None)
+        self.judge(&stepper, &noise, &least)
+            .judged(record, found, None)
     }
 }
 
@@ -400,7 +414,9 @@ impl Fit {
         for channel in 0..d_y {
             let taken = (made.from..record.len()).filter(|&k| used.output(k)[channel].is_finite());
             let taken: Vec<usize> = taken.collect();
-            let unit = self.facts.noise.measurement[channel].sqrt().max(least[channel]);
+            let unit = self.facts.noise.measurement[channel]
+                .sqrt()
+                .max(least[channel]);
             let apart = |&k: &usize| (used.output(k)[channel] - expected(k, channel)) / unit;
             let residuals = Residuals {
                 time: taken.iter().map(|&k| record.time[k]).collect(),

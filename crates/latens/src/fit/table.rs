@@ -55,9 +55,7 @@ fn known(model: &Model, record: &Record) -> Result<Vec<Column>, RecordError> {
     let layout = Layout::of(model);
     let never = |name: &String| {
         let channel = layout.measurements.iter().position(|m| m == name);
-        channel.is_some_and(|k| {
-            record.output_column(k).all(f64::is_nan)
-        })
+        channel.is_some_and(|k| record.output_column(k).all(f64::is_nan))
     };
     let table = record.to_table(&layout)?;
     let columns = table.columns().iter().filter(|c| !never(&c.name));

@@ -240,10 +240,17 @@ impl Fit {
             record: without(record, &found),
             ..source.clone()
         };
-        let suspects = found.iter().map(|f| f.named(model, record, &source.file, 1));
+        let suspects = found
+            .iter()
+            .map(|f| f.named(model, record, &source.file, 1));
         let suspects: Vec<Suspect> = suspects.collect();
         let mut warnings = Warning::of_suspects(&suspects);
-        warnings.extend(Warning::of_prediction(&self.facts, model, &source.file, &prediction));
+        warnings.extend(Warning::of_prediction(
+            &self.facts,
+            model,
+            &source.file,
+            &prediction,
+        ));
         let changes = adapted.as_ref().map(|a| self.changes(&constants, a));
         Ok(Predicted {
             facts: PredictionFacts {

@@ -128,7 +128,11 @@ fn a_fit_needs_no_folder() {
     let own = case.fit.to_files().unwrap();
     case.save(false).unwrap();
     for (name, bytes) in &own {
-        assert_eq!(&fs::read(case.folder().join(name)).unwrap(), bytes, "{name}");
+        assert_eq!(
+            &fs::read(case.folder().join(name)).unwrap(),
+            bytes,
+            "{name}"
+        );
     }
     assert!(own.contains_key("ensemble/2/states_1.csv"));
     let (one, other) = (
@@ -181,10 +185,22 @@ fn what_is_loaded_is_what_was_saved_bit_for_bit() {
         assert_eq!(found.passes.len(), 2);
         for (found, kept) in loaded.tracks.iter().zip(&case.fit.tracks) {
             assert_eq!(found.place, kept.place);
-            assert_eq!(bits(found.smoothed.as_slice()), bits(kept.smoothed.as_slice()));
-            assert_eq!(bits(found.deviations.as_slice()), bits(kept.deviations.as_slice()));
-            assert_eq!(bits(found.one_step.as_slice()), bits(kept.one_step.as_slice()));
-            assert_eq!(bits(found.free_run.as_slice()), bits(kept.free_run.as_slice()));
+            assert_eq!(
+                bits(found.smoothed.as_slice()),
+                bits(kept.smoothed.as_slice())
+            );
+            assert_eq!(
+                bits(found.deviations.as_slice()),
+                bits(kept.deviations.as_slice())
+            );
+            assert_eq!(
+                bits(found.one_step.as_slice()),
+                bits(kept.one_step.as_slice())
+            );
+            assert_eq!(
+                bits(found.free_run.as_slice()),
+                bits(kept.free_run.as_slice())
+            );
             assert_eq!(bits(&found.record.outputs), bits(&kept.record.outputs));
         }
         assert_eq!(loaded.tracks.len(), case.fit.tracks.len());
@@ -212,7 +228,12 @@ fn what_is_loaded_predicts_what_was_fitted() {
             assert_eq!(bits(found.as_slice()), bits(kept.as_slice()));
         }
         assert_eq!(a.outside.to_bits(), b.outside.to_bits());
-        assert!(a.deviations.as_slice().iter().all(|d| d.is_finite() && *d > 0.0));
+        assert!(
+            a.deviations
+                .as_slice()
+                .iter()
+                .all(|d| d.is_finite() && *d > 0.0)
+        );
     }
 }
 

@@ -22,17 +22,17 @@ use serde::{Deserialize, Serialize};
 use super::finding::Finding;
 use super::noise::RESOLUTION;
 use super::prior::PriorSmoothing;
-use super::{region, roughness, sensors, trial};
 use super::scales::SignalScales;
 use super::suspects::Suspect;
 use super::trial::Leaving;
+use super::{region, roughness, sensors, trial};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
+use crate::model::{Model, System};
 use crate::numerics::linalg::eigen::Eigen;
 use crate::numerics::linalg::matrix::Matrix;
-use crate::model::{Model, System};
 use crate::numerics::objective::Noise;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
@@ -130,7 +130,14 @@ pub enum Sight {
 impl Described for Sight {
     fn schema() -> Value {
         use Sight::{Isolated, Measured, Partly, ThroughNetwork, Undetermined, Well};
-        let all = [Measured, Well, Partly, Undetermined, ThroughNetwork, Isolated];
+        let all = [
+            Measured,
+            Well,
+            Partly,
+            Undetermined,
+            ThroughNetwork,
+            Isolated,
+        ];
         serde_json::json!({ "enum": all })
     }
 }
@@ -426,10 +433,10 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
             let record = &records[moment.record];
             let k = record.time.partition_point(|t| *t < moment.time);
             let value = if c < d_y {
-record.output(k)[c]
-} else {
-record.input(k)[c - d_y]
-};
+                record.output(k)[c]
+            } else {
+                record.input(k)[c - d_y]
+            };
             if !value.is_nan() {
                 values.push((value, moment.seen[j] <= DETERMINED));
             }
@@ -440,10 +447,10 @@ record.input(k)[c - d_y]
         let (mut below, mut not_below) = (0.0, 0.0);
         for pair in values.windows(2) {
             if pair[0].1 {
-below += 1.0;
-} else {
-not_below += 1.0;
-}
+                below += 1.0;
+            } else {
+                not_below += 1.0;
+            }
             if pair[0].0 == pair[1].0 {
                 continue;
             }
@@ -451,10 +458,10 @@ not_below += 1.0;
             let (above, telling) = (telling >= 0.5, telling.max(1.0 - telling));
             if telling >= TELLING && best.as_ref().is_none_or(|(before, _)| telling > *before) {
                 let signal = if c < d_y {
-&model.measurements[c]
-} else {
-&model.inputs[c - d_y]
-};
+                    &model.measurements[c]
+                } else {
+                    &model.inputs[c - d_y]
+                };
                 let when = When {
                     signal: signal.name.clone(),
                     unit: signal.unit.clone(),

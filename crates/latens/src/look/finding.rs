@@ -202,7 +202,9 @@ impl Finding {
             } => format!(
                 "the misfit of {channel} on {file} is that of a sensor which lags by about {}{} (it explains {} of what is wrong): give the sensor a state of its own, d/dt {channel}_s = ({channel} - {channel}_s)/lag, and measure that",
                 text::with_unit(*lag, unit),
-                input.as_ref().map_or(String::new(), |u| format!(", or of {u} acting so much later")),
+                input.as_ref().map_or(String::new(), |u| format!(
+                    ", or of {u} acting so much later"
+                )),
                 text::percent(*explained)
             ),
             Self::Drifts {
@@ -278,10 +280,14 @@ impl Finding {
                 match widening {
                     Some(factor) if *factor > NOTABLE_WIDENING => {
                         let factor = rounded(*factor);
-                        words += &format!("; deviations of predictions were widened {factor}-fold for it");
+                        words += &format!(
+                            "; deviations of predictions were widened {factor}-fold for it"
+                        );
                     }
                     Some(_) => {}
-                    None => words += "; deviations of constants take it for noise and are too small",
+                    None => {
+                        words += "; deviations of constants take it for noise and are too small"
+                    }
                 }
                 words
             }

@@ -331,10 +331,10 @@ fn scale_networks(
             for &(low, high) in &ranges[i] {
                 let (c, s) = ((low + high) / 2.0, (high - low) / 2.0);
                 let (c, s) = if s.is_finite() {
-(c, scales::usable(c, s))
-} else {
-(0.0, 1.0)
-};
+                    (c, scales::usable(c, s))
+                } else {
+                    (0.0, 1.0)
+                };
                 center.push(c);
                 scale.push(s);
             }

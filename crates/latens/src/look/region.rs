@@ -102,12 +102,7 @@ pub fn visited(system: &System, records: &[Record], smoothed: &[Smoothed]) -> Ve
 
 /// The part of a trajectory on which some network meets arguments unlike any in training; a network
 /// without a region was never asked.
-pub fn outside(
-    system: &System,
-    record: &Record,
-    states: &Trajectory,
-    regions: &[Region],
-) -> f64 {
+pub fn outside(system: &System, record: &Record, states: &Trajectory, regions: &[Region]) -> f64 {
     let (mut samples, mut left) = (0usize, 0usize);
     let mut last = usize::MAX;
     let mut counted = usize::MAX;

@@ -34,7 +34,9 @@ fn deviation(records: &[Record], c: usize, order: usize) -> Option<f64> {
         }
     }
     let enough = differences.len() >= FEWEST;
-    median(differences).filter(|_| enough).map(|m| m / NORMAL_MEDIAN)
+    median(differences)
+        .filter(|_| enough)
+        .map(|m| m / NORMAL_MEDIAN)
 }
 
 /// The divided difference of (time, value) pairs whose weights have squares that add up to one.
@@ -43,7 +45,9 @@ fn difference(window: &[(f64, f64)]) -> f64 {
     let (mut sum, mut square) = (0.0, 0.0);
     for (j, (time, value)) in window.iter().enumerate() {
         let others = window.iter().enumerate().filter(|(i, _)| *i != j);
-        let weight: f64 = others.map(|(_, (other, _))| step / (time - other)).product();
+        let weight: f64 = others
+            .map(|(_, (other, _))| step / (time - other))
+            .product();
         sum += weight * value;
         square += weight * weight;
     }

@@ -150,7 +150,9 @@ mod tests {
     use super::*;
 
     fn wave(n: usize) -> Vec<f64> {
-        (0..n).map(|k| (0.05 * k as f64).sin() + 0.3 * (0.017 * k as f64).cos()).collect()
+        (0..n)
+            .map(|k| (0.05 * k as f64).sin() + 0.3 * (0.017 * k as f64).cos())
+            .collect()
     }
 
     fn of(readings: Vec<f64>) -> Vec<Finding> {
@@ -195,7 +197,10 @@ mod tests {
         let wave = wave(1000);
         let held = (0..1000).map(|k| wave[k / 10 * 10]).collect();
         let found = of(held);
-        assert!(matches!(&found[..], [Finding::Held { samples: 10, .. }]), "{found:?}");
+        assert!(
+            matches!(&found[..], [Finding::Held { samples: 10, .. }]),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -204,13 +209,24 @@ mod tests {
         let [Finding::Quantised { step, values, .. }] = &found[..] else {
             panic!("{found:?}");
         };
-        assert!((step - 0.2).abs() < 1e-9 && (10..16).contains(values), "{found:?}");
+        assert!(
+            (step - 0.2).abs() < 1e-9 && (10..16).contains(values),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn a_sensor_at_its_end_is_found_with_its_value() {
         let found = of(wave(1000).iter().map(|y| y.min(0.5)).collect());
-        let [Finding::Saturated { highest: true, value, part, .. }] = &found[..] else {
+        let [
+            Finding::Saturated {
+                highest: true,
+                value,
+                part,
+                ..
+            },
+        ] = &found[..]
+        else {
             panic!("{found:?}");
         };
         assert_eq!(*value, 0.5);
@@ -220,6 +236,9 @@ mod tests {
     #[test]
     fn noise_alone_is_said_to_be_that() {
         let found = of(white(2, 201));
-        assert!(matches!(&found[..], [Finding::OnlyNoise { .. }]), "{found:?}");
+        assert!(
+            matches!(&found[..], [Finding::OnlyNoise { .. }]),
+            "{found:?}"
+        );
     }
 }

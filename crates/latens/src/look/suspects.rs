@@ -87,13 +87,7 @@ impl Finding {
     }
 
     /// With its names: of a record called `file`, whose first row is `first_row`.
-    pub fn named(
-        &self,
-        model: &Model,
-        record: &Record,
-        file: &str,
-        first_row: usize,
-    ) -> Suspect {
+    pub fn named(&self, model: &Model, record: &Record, file: &str, first_row: usize) -> Suspect {
         let channel = &model.measurements[self.channel];
         Suspect {
             file: file.into(),
@@ -138,7 +132,9 @@ pub fn gross(record: &Record) -> Vec<Finding> {
     let mut found = vec![];
     for channel in 0..record.d_y {
         let readings = Readings::of_channel(record, channel);
-        let own = search(&readings, &limits, 0.0, &|run| explained(record, &readings, run));
+        let own = search(&readings, &limits, 0.0, &|run| {
+            explained(record, &readings, run)
+        });
         found.extend(own.into_iter().map(|(k, expected, deviations)| Finding {
             sample: readings.sample[k],
             channel,
@@ -472,7 +468,11 @@ impl<'l> Scale<'l> {
         let noise = if noise > 0.0 {
             noise
         } else {
-            let samples = readings.time.iter().copied().zip(readings.value.iter().copied());
+            let samples = readings
+                .time
+                .iter()
+                .copied()
+                .zip(readings.value.iter().copied());
             scales::difference_noise(&[samples.collect()])
         };
         let coarse = coarseness(&readings.value);
@@ -494,7 +494,9 @@ impl<'l> Scale<'l> {
     fn beyond(&self, readings: &Readings) -> Vec<(Run, f64)> {
         let all = self.runs.iter().enumerate();
         let mut found: Vec<(Run, f64)> = all
-            .filter(|(k, run)| self.contradictions[*k] > self.least && self.stands_out(readings, *k, run))
+            .filter(|(k, run)| {
+                self.contradictions[*k] > self.least && self.stands_out(readings, *k, run)
+            })
             .map(|(k, run)| (*run, self.contradictions[k]))
             .collect();
         let far = |run: &Run| {
@@ -530,7 +532,10 @@ impl<'l> Scale<'l> {
         around.sort_unstable_by(|a, b| b.total_cmp(a));
         let own = self.contradictions[k];
         if run.inside() {
-            let usual = around.get(FORGIVEN * length).copied().unwrap_or(f64::INFINITY);
+            let usual = around
+                .get(FORGIVEN * length)
+                .copied()
+                .unwrap_or(f64::INFINITY);
             return own > self.limits.around * usual;
         }
         let (value, range) = (readings.value[run.first], self.high - self.low);
@@ -556,7 +561,11 @@ fn coarseness(values: &[f64]) -> f64 {
 /// elsewhere, and there the channel keeps still.
 fn explained(record: &Record, readings: &Readings, run: Run) -> bool {
     let sample = |k: usize| readings.sample[k];
-    let from = if run.first > 0 { sample(run.first - 1) } else { 0 };
+    let from = if run.first > 0 {
+        sample(run.first - 1)
+    } else {
+        0
+    };
     let to = sample(run.end - 1);
     let own = |k: usize| (readings.value[k] - readings.expected(run, k)).abs();
     let size = (run.first..run.end).map(own).fold(0.0, f64::max);
@@ -670,7 +679,10 @@ mod tests {
         let chirp = |k: usize| (std::f64::consts::PI * at(k) * at(k) / 4000.0).sin();
         let spike = |k: usize| 100.0 * (-0.5 * ((at(k % 40) - 20.0) / 1.5).powi(2)).exp() - 65.0;
         let mut rng = Pcg64::seed_from_u64(1);
-        let coarse = room(2000).outputs.into_iter().map(|y| (2.0 * y).round() / 2.0);
+        let coarse = room(2000)
+            .outputs
+            .into_iter()
+            .map(|y| (2.0 * y).round() / 2.0);
         let mut dropouts = room(2000);
         for k in 0..2000 {
             if rng.random::<f64>() < 0.3 || (700..900).contains(&k) {
@@ -678,12 +690,18 @@ mod tests {
             }
         }
         let signals = [
-            ("a step", record((0..500).map(|k| f64::from(u8::from(k > 200))))),
+            (
+                "a step",
+                record((0..500).map(|k| f64::from(u8::from(k > 200)))),
+            ),
             ("a square wave", every(50, 25)),
             ("short pulses", every(20, 2)),
             ("single pulses", every(25, 1)),
             ("a fast square wave", every(4, 2)),
-            ("a chirp to half the sampling rate", record((0..2000).map(chirp))),
+            (
+                "a chirp to half the sampling rate",
+                record((0..2000).map(chirp)),
+            ),
             ("a train of narrow spikes", record((0..2000).map(spike))),
             ("a coarse scale", record(coarse)),
             ("a decay", record((0..300).map(|k| 5.0 * 0.6f64.powi(k)))),
@@ -745,7 +763,9 @@ mod tests {
         record.d_u = 1;
         record.inputs = (0..1000).map(|k| f64::from(u8::from(k == 299))).collect();
         assert_eq!(rows(&record), [0; 0]);
-        record.inputs = (0..1000).map(|k| f64::from(u8::from(k % 100 == 99))).collect();
+        record.inputs = (0..1000)
+            .map(|k| f64::from(u8::from(k % 100 == 99)))
+            .collect();
         assert_eq!(rows(&record), [300]);
     }
 

@@ -45,7 +45,11 @@ impl Leaving {
         let values = self.values.iter();
         let values = values.map(|(name, v)| format!("{name} = {}", text::number(*v)));
         let values = values.collect::<Vec<_>>().join(", ");
-        let place = format!("at sample {} of {record} (t = {})", sample + 1, text::number(*time));
+        let place = format!(
+            "at sample {} of {record} (t = {})",
+            sample + 1,
+            text::number(*time)
+        );
         if !self.undefined {
             return format!(
                 "simulated at its guesses, networks at zero, the model leaves the finite numbers in {state} {place}, after {values}: mend guesses and signs, or give a finer step"
@@ -163,10 +167,16 @@ impl Trial<'_> {
         let length = self.record.gap(k);
         (1..=8).find_map(|part| {
             let ahead = length * f64::from(part) / 8.0;
-            let at: Vec<f64> = state.iter().zip(&slope).map(|(x, f)| x + ahead * f).collect();
+            let at: Vec<f64> = state
+                .iter()
+                .zip(&slope)
+                .map(|(x, f)| x + ahead * f)
+                .collect();
             // what grew beyond all numbers is another matter
             let small = at.iter().all(|x| x.abs() < 1e100);
-            let fault = system.fault(&mut ws, self.point(k, &at)).filter(|_| small)?;
+            let fault = system
+                .fault(&mut ws, self.point(k, &at))
+                .filter(|_| small)?;
             Some((at, fault))
         })
     }
@@ -177,7 +187,11 @@ impl Trial<'_> {
             let given: Vec<String> = given.into_iter().map(text::number).collect();
             format!("{name}({})", given.join(", "))
         });
-        let states = model.states.iter().map(|s| s.name.clone()).zip(state.iter().copied());
+        let states = model
+            .states
+            .iter()
+            .map(|s| s.name.clone())
+            .zip(state.iter().copied());
         let inputs = model.inputs.iter().map(|u| u.name.clone());
         let inputs = inputs.zip(self.record.input(k).iter().copied());
         Leaving {

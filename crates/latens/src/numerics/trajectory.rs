@@ -86,7 +86,11 @@ impl Trajectory {
 
     /// Column `i`, from the first sample to the last.
     pub fn column(&self, i: usize) -> impl Iterator<Item = f64> + Clone + '_ {
-        self.values.iter().skip(i).step_by(self.width.max(1)).copied()
+        self.values
+            .iter()
+            .skip(i)
+            .step_by(self.width.max(1))
+            .copied()
     }
 
     /// The rows of sample `k` and all after it.

@@ -80,7 +80,8 @@ pub fn is_white(values: &[f64]) -> bool {
     });
     let q = n * (n + 2.0) * q.sum::<f64>();
     let lags = lags as f64;
-    found.deviations < NOTABLE_DEVIATIONS && chi_square_deviations(q / lags, lags) < NOTABLE_DEVIATIONS
+    found.deviations < NOTABLE_DEVIATIONS
+        && chi_square_deviations(q / lags, lags) < NOTABLE_DEVIATIONS
 }
 
 /// How many standard deviations of a normal variable a χ² over its degrees of freedom is worth

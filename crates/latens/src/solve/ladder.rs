@@ -193,7 +193,12 @@ fn as_if_noisy(
         noise: problem.scales.range.iter().map(|r| AS_IF * r).collect(),
         ..problem.scales.clone()
     };
-    let noise = look::noise(problem.settings, problem.model, &scales, problem.stepper.dt());
+    let noise = look::noise(
+        problem.settings,
+        problem.model,
+        &scales,
+        problem.stepper.dt(),
+    );
     let noisy = Problem {
         scales: &scales,
         noise: &noise,
@@ -224,7 +229,10 @@ type Rank = (bool, bool, f64);
 fn rank(kept: &Kept) -> Rank {
     let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
     let learned = &kept.learned[0].1;
-    let evidence = learned.evidence.as_ref().map_or(f64::NEG_INFINITY, |e| e.log);
+    let evidence = learned
+        .evidence
+        .as_ref()
+        .map_or(f64::NEG_INFINITY, |e| e.log);
     (sound, !learned.contradicted, evidence)
 }
 
@@ -266,7 +274,9 @@ fn choose(
         found.map_or(f64::NEG_INFINITY, |e| e.log)
     };
     let white = tried.iter().filter(|(_, kept)| explains(kept));
-    let best = white.map(|(_, kept)| evidence(kept)).fold(f64::NEG_INFINITY, f64::max);
+    let best = white
+        .map(|(_, kept)| evidence(kept))
+        .fold(f64::NEG_INFINITY, f64::max);
     let mut kept: Vec<(Structure, Kept)>;
     if best.is_finite() {
         let close = |kept: &Kept| explains(kept) && evidence(kept) > best - TOLD_APART;

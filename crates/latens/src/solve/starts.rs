@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Resumed, Start};
 use super::{Learned, Observer, PassReport, Problem, Progress, Solver};
-use crate::described;
 use crate::Error;
+use crate::described;
 
 /// Mean ν²/s above which innovations are not what the solver takes them for.
 const INCONSISTENT: f64 = 25.0;
@@ -65,10 +65,10 @@ pub fn run(
         None => Start::At(problem.initial_theta(seed)),
     };
     let several = if resumed.is_empty() {
-settings.starts.max(settings.ensemble)
-} else {
-settings.ensemble
-};
+        settings.starts.max(settings.ensemble)
+    } else {
+        settings.ensemble
+    };
     if several > 1 {
         let together = Mutex::new((0, observer));
         let seeds = (0..several as u64).map(|k| settings.seed.wrapping_add(k));

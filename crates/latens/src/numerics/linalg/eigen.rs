@@ -51,10 +51,10 @@ impl Eigen {
         }
         // a power of two, which is exact: squares neither overflow nor vanish
         let scale = if size > 0.0 {
-2f64.powi(size.log2().floor().clamp(-1000.0, 1000.0) as i32)
-} else {
-1.0
-};
+            2f64.powi(size.log2().floor().clamp(-1000.0, 1000.0) as i32)
+        } else {
+            1.0
+        };
         packed.iter_mut().for_each(|v| *v /= scale);
         let arch = simd::arch();
         let mut reduced = reduction::reduce(arch, n, packed);

@@ -307,37 +307,37 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+            #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// Any sizes, transposed or not, whole or the lower triangle: against plain sums, from
-        /// which each of the k terms may be ε away; and the same bits on all instruction sets.
-        #[test]
-        fn products_are_sums(
-            rows in 0usize..130, inner in 0usize..300, columns in 0usize..70, turned: bool,
-        ) {
-            let turn = |m: &Matrix| Matrix::from_fn(m.columns(), m.rows(), |i, j| m[(j, i)]);
-            let (a, b) = (waves(rows, inner, 0.7), waves(inner, columns, 0.3));
-            let (at, bt) = (turn(&a), turn(&b));
-            let run = || {
-                let mut c = waves(rows, columns, 1.9);
-                if turned {
-c.add_product(-0.5, at.view().transposed(), bt.view().transposed());
-} else {
-c.add_product(-0.5, a.view(), b.view());
-}
-                c
-            };
-            let (before, after) = (waves(rows, columns, 1.9), run());
-            let bound = 2.0 * (inner + 2) as f64 * f64::EPSILON * (inner + 2) as f64;
-            for j in 0..columns {
-                for i in 0..rows {
-                    let sum: f64 = (0..inner).map(|k| a[(i, k)] * b[(k, j)]).sum();
-                    prop_assert!((after[(i, j)] - (before[(i, j)] - 0.5 * sum)).abs() <= bound);
-                }
-            }
-            forced::assert_equal_bits(|| run().data().to_vec());
-        }
+            /// Any sizes, transposed or not, whole or the lower triangle: against plain sums, from
+            /// which each of the k terms may be ε away; and the same bits on all instruction sets.
+            #[test]
+            fn products_are_sums(
+                rows in 0usize..130, inner in 0usize..300, columns in 0usize..70, turned: bool,
+            ) {
+                let turn = |m: &Matrix| Matrix::from_fn(m.columns(), m.rows(), |i, j| m[(j, i)]);
+                let (a, b) = (waves(rows, inner, 0.7), waves(inner, columns, 0.3));
+                let (at, bt) = (turn(&a), turn(&b));
+                let run = || {
+                    let mut c = waves(rows, columns, 1.9);
+                    if turned {
+    c.add_product(-0.5, at.view().transposed(), bt.view().transposed());
+    } else {
+    c.add_product(-0.5, a.view(), b.view());
     }
+                    c
+                };
+                let (before, after) = (waves(rows, columns, 1.9), run());
+                let bound = 2.0 * (inner + 2) as f64 * f64::EPSILON * (inner + 2) as f64;
+                for j in 0..columns {
+                    for i in 0..rows {
+                        let sum: f64 = (0..inner).map(|k| a[(i, k)] * b[(k, j)]).sum();
+                        prop_assert!((after[(i, j)] - (before[(i, j)] - 0.5 * sum)).abs() <= bound);
+                    }
+                }
+                forced::assert_equal_bits(|| run().data().to_vec());
+            }
+        }
 
     /// The lower triangle has the same bits by itself as in the whole product.
     #[test]

@@ -258,13 +258,7 @@ impl<'s> Stepper<'s> {
     }
 
     /// The input at a later time, `gap` being the time to the next sample.
-    fn input_at<'a>(
-        &self,
-        at: &Point<'a>,
-        time: f64,
-        gap: f64,
-        room: &'a mut [f64],
-    ) -> &'a [f64] {
+    fn input_at<'a>(&self, at: &Point<'a>, time: f64, gap: f64, room: &'a mut [f64]) -> &'a [f64] {
         let next = at.input.get(room.len()..2 * room.len());
         let (Hold::FirstOrder, Some(next)) = (self.hold, next) else {
             return at.input;
@@ -453,10 +447,10 @@ mod tests {
                     stepper.advance(&mut scratch, at, span, &mut next);
                     stepper.linearise(&mut scratch, at, span, false, &mut out);
                     let after = if first_order && k < 3 {
-(u[k] + u[k + 1]) / 2.0
-} else {
-u[k]
-};
+                        (u[k] + u[k + 1]) / 2.0
+                    } else {
+                        u[k]
+                    };
                     assert!((next[0] - 1.0 - 0.5 * after).abs() < 1e-15, "{hold} {k}");
                     assert!((out.next[0] - next[0]).abs() < 1e-15, "{hold} {k}");
                 }

@@ -23,15 +23,15 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use crate::described;
-use crate::model::simd;
-use crate::numerics::linalg::eigen::Eigen;
-use crate::numerics::linalg::matrix::Matrix;
-use crate::numerics::linalg::product;
 use crate::model::Model;
 use crate::model::network::Network;
+use crate::model::simd;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::linalg::Precision;
+use crate::numerics::linalg::eigen::Eigen;
+use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::linalg::normal::NormalEquations;
+use crate::numerics::linalg::product;
 
 /// Bounds of the prior variance of weights: scaled weights are of order one.
 const VARIANCE: (f64, f64) = (1e-2, 1e2);
@@ -158,7 +158,11 @@ impl Posterior {
         let (least, most) = sharing.bounds();
         for (range, _) in sharing.groups(model) {
             let own = &mut next[range.clone()];
-            let square: f64 = theta[range.clone()].iter().zip(&*own).map(|(t, p)| t * t / p).sum();
+            let square: f64 = theta[range.clone()]
+                .iter()
+                .zip(&*own)
+                .map(|(t, p)| t * t / p)
+                .sum();
             let gamma: f64 = range.clone().map(|i| self.share(i)).sum();
             let mean = own.iter().sum::<f64>() / own.len() as f64;
             let factor = (mean * square / gamma.max(1.0)).clamp(least, most) / mean;

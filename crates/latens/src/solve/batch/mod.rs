@@ -124,11 +124,13 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         mut noise,
         prior,
         mut variance_inflation,
-    } = if stopped { Settled {
-        noise: stage_noise(problem, settings, at.tightness),
-        prior: at.prior.clone(),
-        variance_inflation: at.variance_inflation,
-    } } else {
+    } = if stopped {
+        Settled {
+            noise: stage_noise(problem, settings, at.tightness),
+            prior: at.prior.clone(),
+            variance_inflation: at.variance_inflation,
+        }
+    } else {
         let kept = iterate.clone();
         let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
         let error = problem.validation_error(&iterate.theta, &settled.noise);
@@ -193,10 +195,10 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         covariance: posterior.covariance(precision(settings)),
         // a loose stage's start is not yet that of a simulation
         free_run: if problem.noisy() && !contradicted {
-problem.measured_error(&iterate.theta, &noise, &smoothed)
-} else {
-simulated
-},
+            problem.measured_error(&iterate.theta, &noise, &smoothed)
+        } else {
+            simulated
+        },
         free_runs: None,
         contradicted,
         in_pieces,
@@ -212,4 +214,3 @@ simulated
         stopped,
     })
 }
-

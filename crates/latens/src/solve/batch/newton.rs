@@ -258,10 +258,10 @@ impl<'a> Newton<'a> {
             step: 0,
             time: 0.0,
             quantity: if iterate.cost.total().is_finite() {
-"a derivative of the equations".into()
-} else {
-"the objective".into()
-},
+                "a derivative of the equations".into()
+            } else {
+                "the objective".into()
+            },
             value: f64::NAN,
             advice: advice(self.problem.model),
         };
@@ -386,7 +386,10 @@ impl<'a> Newton<'a> {
         if let Some(exact) = self.simulated(theta, i, &from) {
             from = exact;
         }
-        (pass.half_square(&means), next.improve(from.0, from.1, PROJECTION))
+        (
+            pass.half_square(&means),
+            next.improve(from.0, from.1, PROJECTION),
+        )
     }
 
     /// The simulation from where a trajectory starts, where the objective is lower there.
@@ -473,18 +476,24 @@ impl<'a> Newton<'a> {
             let smoother = self.smoother(&iterate.theta, i);
             let spread = smoother.seen_variances(&smoother.forward(states));
             let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
-            let misfits = record.outputs.iter().zip(seen.as_slice()).map(|(y, h)| y - h);
+            let misfits = record
+                .outputs
+                .iter()
+                .zip(seen.as_slice())
+                .map(|(y, h)| y - h);
             for (at, misfit) in misfits.enumerate().filter(|(_, m)| !m.is_nan()) {
                 sum[at % channels] += misfit * misfit + spread[at];
                 count[at % channels] += 1.0;
             }
         }
         let used = determined / count.iter().sum::<f64>();
-        let one = |c: usize| if count[c] > 0.0 {
-sum[c] / count[c] / (1.0 - used).max(0.5)
-} else {
-self.noise[0].measurement[c]
-};
+        let one = |c: usize| {
+            if count[c] > 0.0 {
+                sum[c] / count[c] / (1.0 - used).max(0.5)
+            } else {
+                self.noise[0].measurement[c]
+            }
+        };
         (0..channels).map(one).collect()
     }
 }

@@ -128,10 +128,10 @@ pub(super) fn settle(
         };
         at.damping.restart();
         let limits = if problem.noisy() || variance_inflation > 1.0 {
-&AT_THE_END
-} else {
-&NOISE_FREE_END
-};
+            &AT_THE_END
+        } else {
+            &NOISE_FREE_END
+        };
         end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
         if unknown.is_empty() || matches!(end, End::Stopped(_)) {
             break;
@@ -176,4 +176,3 @@ pub(super) fn settle(
     };
     Ok((settled, end))
 }
-

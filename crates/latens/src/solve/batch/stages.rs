@@ -144,10 +144,10 @@ pub(super) fn tighten(
             let fresh = (stage > first.stages || resumed) && !rest;
             let limits = Limits {
                 hopeless: if fresh && decades == DECADES[0] {
-BOLD_STAGE_FACTOR * iterate.cost.total()
-} else {
-f64::INFINITY
-},
+                    BOLD_STAGE_FACTOR * iterate.cost.total()
+                } else {
+                    f64::INFINITY
+                },
                 ..if problem.noisy() {
                     NOISY_WAY
                 } else {
@@ -200,10 +200,10 @@ f64::INFINITY
         let at = Stage {
             stages: stage + usize::from(!stopped),
             next: if stopped {
-Next::RestOfStage
-} else {
-Next::Stage
-},
+                Next::RestOfStage
+            } else {
+                Next::Stage
+            },
             tightness,
             merit,
             determined: found.determined,
@@ -340,7 +340,8 @@ pub(super) fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
         Sharing::Network => widen(problem, &mut prior, FIRST_PRIOR_FACTOR),
         layer @ Sharing::Layer => {
             for (range, terms) in layer.groups(problem.model) {
-                prior[range].fill(settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64);
+                prior[range]
+                    .fill(settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64);
             }
         }
     }

@@ -88,9 +88,8 @@ fn done(problem: &Problem, found: &Result<Tightened, Error>) -> bool {
 fn explained(problem: &Problem, found: &Tightened) -> bool {
     let scales = problem.scales;
     let noise = scales.noise.iter().zip(&scales.range);
-    let limit = noise.map(|(noise, range)| {
-        (EXPLAINED * noise / range).max(EXPLAINED_RESOLUTION * RESOLUTION)
-    });
+    let limit = noise
+        .map(|(noise, range)| (EXPLAINED * noise / range).max(EXPLAINED_RESOLUTION * RESOLUTION));
     let limit = limit.sum::<f64>() / scales.noise.len() as f64;
     found.best.at.variance_inflation == 1.0 && -found.best.at.merit() < limit
 }
@@ -137,7 +136,10 @@ fn in_pieces(problem: &Problem, guess: &[f64]) -> Option<Vec<f64>> {
     }
     let pieces = cut.of(problem);
     let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
-    let Best { mut at, mut iterate } = tighten(&pieces, begin, &mut Silent).ok()?.best;
+    let Best {
+        mut at,
+        mut iterate,
+    } = tighten(&pieces, begin, &mut Silent).ok()?.best;
     let stages = at.stages;
     settle(&pieces, &mut at, &mut iterate, stages, &mut Silent).ok()?;
     let finite = iterate.theta.iter().all(|t| t.is_finite());
@@ -175,7 +177,11 @@ pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<
         pieces += error(&in_pieces(&alone, theta)?).powi(2);
     }
     let better = pieces.sqrt() < CLEARLY_BETTER * whole.sqrt();
-    if better { in_pieces(problem, theta) } else { None }
+    if better {
+        in_pieces(problem, theta)
+    } else {
+        None
+    }
 }
 
 /// Whether θ has no weights.

@@ -62,13 +62,7 @@ impl Pass<'_> {
 
     /// Checks θ at a tick of a segment and reports progress (done, of). A pass that the observer
     /// wants to stop is gone through with: half of one has seen half of the record.
-    pub fn tick(
-        &mut self,
-        tick: usize,
-        at: &Sweep,
-        done: usize,
-        of: usize,
-    ) -> Result<(), Error> {
+    pub fn tick(&mut self, tick: usize, at: &Sweep, done: usize, of: usize) -> Result<(), Error> {
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(at, tick, format!("θ[{i}]"), self.theta[i]));
         }

@@ -85,16 +85,12 @@ impl Merge {
         let z = |k: usize| {
             let half = std::f64::consts::FRAC_1_SQRT_2;
             if k < first {
-half * vectors[(middle - 1, start + k)]
-} else {
-half.copysign(beside) * vectors[(middle, start + k)]
-}
+                half * vectors[(middle - 1, start + k)]
+            } else {
+                half.copysign(beside) * vectors[(middle, start + k)]
+            }
         };
-        let half = |k: usize| if k < first {
-Half::First
-} else {
-Half::Second
-};
+        let half = |k: usize| if k < first { Half::First } else { Half::Second };
         Self {
             start,
             first,
@@ -204,10 +200,10 @@ Half::Second
         for k in 0..count {
             for (i, (exact, distance)) in exact.iter_mut().zip(turn.column(k)).enumerate() {
                 *exact *= if i == k {
--distance
-} else {
-distance / (d[i] - d[k])
-};
+                    -distance
+                } else {
+                    distance / (d[i] - d[k])
+                };
             }
         }
         for (exact, z) in exact.iter_mut().zip(&z) {

@@ -50,10 +50,10 @@ impl Secular<'_> {
             return self.poles[0] + tau;
         }
         let mut search = if k + 1 < n {
-self.between(k, distances)
-} else {
-self.beyond(distances)
-};
+            self.between(k, distances)
+        } else {
+            self.beyond(distances)
+        };
         let origin = self.poles[search.origin];
         let from = |tau: f64, distances: &mut [f64]| {
             for (distance, pole) in distances.iter_mut().zip(self.poles) {
@@ -79,10 +79,10 @@ self.beyond(distances)
             before = value.f.abs();
             let next = search.tau + self.increment(&search, &value, distances, k + 1 == n, fixed);
             let next = if next > search.low && next < search.high {
-next
-} else {
-0.5 * (search.low + search.high)
-};
+                next
+            } else {
+                0.5 * (search.low + search.high)
+            };
             if next == search.tau || next <= search.low || next >= search.high {
                 break;
             }
@@ -135,10 +135,10 @@ next
             let gap = self.poles[search.pole + 1] - self.poles[search.pole];
             let weight = |i: usize| (self.z[i] / distances[i]).powi(2);
             c = if search.origin == search.pole {
-f - far * slope + gap * weight(search.pole)
-} else {
-f - near * slope - gap * weight(search.pole + 1)
-};
+                f - far * slope + gap * weight(search.pole)
+            } else {
+                f - near * slope - gap * weight(search.pole + 1)
+            };
         }
         let a = (near + far) * f - near * far * slope;
         let b = near * far * f;
@@ -160,10 +160,10 @@ f - near * slope - gap * weight(search.pole + 1)
         };
         // f rises: a step that does not go against its sign is none
         if increment * f < 0.0 {
-increment
-} else {
--f / slope
-}
+            increment
+        } else {
+            -f / slope
+        }
     }
 
     /// A root between two poles: from the nearer one, starting at the zero of the two terms with
@@ -179,10 +179,10 @@ increment
         let c = f - near / distances[k] - far / distances[k + 1];
         let left = f >= 0.0;
         let (a, b) = if left {
-(c * gap + near + far, near * gap)
-} else {
-(c * gap - near - far, far * gap)
-};
+            (c * gap + near + far, near * gap)
+        } else {
+            (c * gap - near - far, far * gap)
+        };
         let tau = if left {
             let root = (a * a - 4.0 * b * c).abs().sqrt();
             if a > 0.0 {
@@ -242,10 +242,10 @@ increment
 /// A start between two bounds.
 fn inside(tau: f64, low: f64, high: f64) -> f64 {
     if tau > low && tau < high {
-tau
-} else {
-0.5 * (low + high)
-}
+        tau
+    } else {
+        0.5 * (low + high)
+    }
 }
 
 #[cfg(test)]
