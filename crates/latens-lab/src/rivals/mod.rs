@@ -16,7 +16,7 @@
 //! let record = simulate(&model, &Simulation { steps: Some(500), ..Simulation::default() })?;
 //! let settings = Settings { iterations: 20, ..Settings::new(Rival::Node) };
 //! let outcome = fit(&model, &[record.clone()], &settings, &mut Silent)?;
-//! assert_eq!(outcome.runs[0].len(), record.len() * 2);
+//! assert_eq!(outcome.runs[0].len(), record.len());
 //! # Ok::<(), latens::Error>(())
 //! ```
 

@@ -404,19 +404,17 @@ impl Fit {
         if self.facts.settings.keep_suspects || !made.outputs.is_finite() {
             return found;
         }
-        let (scales, d_y) = (&self.facts.scales, record.d_y);
+        let scales = &self.facts.scales;
         let least = least_deviations(&scales.range, &scales.noise);
         let expected = |k: usize, channel: usize| made.outputs.row(k - made.from)[channel];
         for finding in found.iter_mut().filter(|f| f.sample >= made.from) {
             finding.expected = expected(finding.sample, finding.channel);
         }
         let used = without(record, &found);
-        for channel in 0..d_y {
+        for (channel, least) in least.into_iter().enumerate() {
             let taken = (made.from..record.len()).filter(|&k| used.output(k)[channel].is_finite());
             let taken: Vec<usize> = taken.collect();
-            let unit = self.facts.noise.measurement[channel]
-                .sqrt()
-                .max(least[channel]);
+            let unit = self.facts.noise.measurement[channel].sqrt().max(least);
             let apart = |&k: &usize| (used.output(k)[channel] - expected(k, channel)) / unit;
             let residuals = Residuals {
                 time: taken.iter().map(|&k| record.time[k]).collect(),

@@ -747,9 +747,9 @@ mod tests {
             ..residuals(&white)
         };
         assert_eq!(isolated(&corner, 4.5), [0; 0]);
-        for k in 780..820 {
+        for (k, value) in white.iter_mut().enumerate().take(820).skip(780) {
             let bump = 9.0 * (-0.5 * ((k as f64 - 800.0) / 6.0).powi(2)).exp();
-            white[k] = bump + 0.3 * normal(&mut rng);
+            *value = bump + 0.3 * normal(&mut rng);
         }
         assert_eq!(isolated(&residuals(&white), 4.5), [0; 0]);
     }

@@ -192,7 +192,8 @@ fn only_constants(problem: &Problem) -> bool {
 /// Other values of the constants, spread evenly within their scales: those whose simulations follow
 /// the data best.
 fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
-    let beginning = problem.cut(|record| vec![0..record.len().min(LOOKED_ALONG)]);
+    let beginning =
+        problem.cut(|record| std::iter::once(0..record.len().min(LOOKED_ALONG)).collect());
     let short = beginning.of(problem);
     let weights = first_prior(&short, short.settings);
     let noise = stage_noise(&short, short.settings, 2.0);
