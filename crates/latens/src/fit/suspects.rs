@@ -14,7 +14,7 @@ use crate::Error;
 use crate::filter::{Mode, Smoother};
 use crate::look::RESOLUTION;
 use crate::look::prior::starting_at;
-use crate::look::suspects::{self, Finding, Residuals, Suspect, isolated, without};
+use crate::look::suspects::{self, Finding, REFUSED, Residuals, Suspect, isolated, without};
 use crate::model::Model;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
@@ -301,6 +301,11 @@ impl Judge<'_> {
     }
 }
 
+/// A reading so many standard deviations off, between two that are off by no more than so many, is
+/// wrong by itself.
+const LONE: f64 = 12.0;
+const BESIDE: f64 = 4.0;
+
 /// The readings of a channel that the model contradicts, with the standard deviations; of these one
 /// is at least `least`.
 fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&'r Seen, f64)> {
@@ -334,6 +339,16 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
                 found.push((used[k], size));
             }
         }
+    }
+    // where every few readings are wrong, these are usual, none stands out from the others, and the
+    // noise that the record seems to have is theirs
+    let unit = (median / 0.6745).max(1e-3 * least);
+    let size = |k: usize| used[k].deviations.abs() / unit;
+    let lone: Vec<usize> = (1..used.len().max(2) - 1)
+        .filter(|&k| size(k) > LONE && size(k - 1).max(size(k + 1)) < BESIDE)
+        .collect();
+    if lone.len() as f64 > REFUSED * used.len() as f64 {
+        found = lone.into_iter().map(|k| (used[k], size(k))).collect();
     }
     found
 }

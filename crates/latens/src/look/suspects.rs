@@ -21,6 +21,8 @@ use crate::record::Record;
 
 /// Readings in a row that may be wrong together: longer ones are an event, not a glitch.
 const LONGEST_RUN: usize = 5;
+/// More runs of several readings than this are events that recur, as the spikes of a neuron.
+const MOST_RUNS: usize = 5;
 /// Readings that are known to foretell a run, on each side.
 const FORETELLING: usize = 3;
 /// Readings on each side whose contradictions say what is usual here.
@@ -42,7 +44,7 @@ const REPEATED: f64 = 0.1;
 /// The most passes over a channel; each lays bare what others hid.
 const PASSES: usize = 20;
 /// The part of a channel's readings that may be set aside before the record is refused.
-const REFUSED: f64 = 0.2;
+pub(crate) const REFUSED: f64 = 0.2;
 
 described! {
 /// A reading that contradicts the others.
@@ -328,6 +330,9 @@ impl Readings {
     /// How far a run is from all that its neighbours foretell; a run that is not nearly level
     /// between its readings is a wave that was measured.
     fn contradiction(&self, run: Run) -> f64 {
+        if self.is_peak(run) {
+            return 0.0;
+        }
         let own = (run.first..run.end).map(|k| self.contradiction_of(run, k));
         let least = own.fold(f64::INFINITY, f64::min);
         let off = (run.first..run.end).map(|k| self.value[k] - self.expected(run, k));
@@ -338,6 +343,32 @@ impl Readings {
             return 0.0;
         }
         least
+    }
+
+    /// Whether the readings beside a run rise with it from those further away: a peak that was
+    /// sampled, however coarsely.
+    fn is_peak(&self, run: Run) -> bool {
+        /// Of how far the run is off.
+        const RISEN: f64 = 0.2;
+        if run.at_an_end() {
+            let (near, far, own) = if run.before == 0 {
+                (run.end, run.end + FORETELLING - 1, run.end - 1)
+            } else {
+                (run.first - 1, run.first - FORETELLING, run.first)
+            };
+            let own = self.value[own] - self.value[far];
+            return (self.value[near] - self.value[far]) * own.signum() > RISEN * own.abs();
+        }
+        if run.before.min(run.after) < FORETELLING {
+            return false;
+        }
+        let far = [run.first - FORETELLING, run.end + FORETELLING - 1];
+        let off = |k: usize| self.value[k] - self.through(&far, self.time[k]);
+        let beside = [off(run.first - 1), off(run.end)];
+        let least = (run.first..run.end)
+            .map(off)
+            .min_by(|a, b| a.abs().total_cmp(&b.abs()));
+        least.is_some_and(|own| beside.iter().all(|b| b * own.signum() > RISEN * own.abs()))
     }
 
     fn contradiction_of(&self, run: Run, k: usize) -> f64 {
@@ -406,7 +437,11 @@ fn search(
         let mut taken: Vec<(usize, f64, f64)> = vec![];
         for length in 1..=LONGEST_RUN {
             let scale = Scale::new(&left, limits, noise, length);
-            for (run, deviations) in scale.beyond(&left) {
+            let beyond = scale.beyond(&left);
+            if length > 1 && beyond.len() > MOST_RUNS {
+                continue;
+            }
+            for (run, deviations) in beyond {
                 let original = Run {
                     first: places[run.first],
                     end: places[run.end - 1] + 1,
@@ -532,11 +567,8 @@ impl<'l> Scale<'l> {
         around.sort_unstable_by(|a, b| b.total_cmp(a));
         let own = self.contradictions[k];
         if run.inside() {
-            let usual = around
-                .get(FORGIVEN * length)
-                .copied()
-                .unwrap_or(f64::INFINITY);
-            return own > self.limits.around * usual;
+            let usual = around.get(FORGIVEN * length).copied();
+            return own > self.limits.around * usual.unwrap_or(f64::INFINITY);
         }
         let (value, range) = (readings.value[run.first], self.high - self.low);
         let out = (self.low - value).max(value - self.high);

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Resumed;
-use super::starts::{self, Kept};
+use super::starts::{self, Attempt, Kept};
 use super::{Observer, Problem, Quiet, Solver, halves};
 use crate::Error;
 use crate::described;
@@ -217,7 +217,16 @@ fn as_if_noisy(
         if error.is_nan() { f64::INFINITY } else { error }
     };
     if error(&second) < error(&first) {
-        second
+        // what was tried before is told too
+        second.map(|mut kept| {
+            let before = first.map_or(vec![], |first| first.attempts);
+            let before = before.into_iter().map(|attempt| Attempt {
+                kept: false,
+                ..attempt
+            });
+            kept.attempts = before.chain(kept.attempts).collect();
+            kept
+        })
     } else {
         first
     }

@@ -60,10 +60,11 @@ fn rows(fit: &Fit) -> Vec<usize> {
 fn wrong_readings_are_named_and_do_no_harm() {
     let model = Model::from_text("slide", SLIDE).unwrap();
     let (clean, mut broken, mut test) = (record(&model, 1), record(&model, 1), record(&model, 2));
-    let sigma = 0.01 * 4.0;
+    // noise of 1 % of a range of some nine
+    let sigma = 0.09;
     broken.outputs[99] = 85.0;
     broken.outputs[399] = -85.0;
-    broken.outputs[249] += 10.0 * sigma;
+    broken.outputs[249] += 12.0 * sigma;
     test.outputs[19] = 85.0;
     test.outputs[299] = 85.0;
     let before = fit(&model, clean, None, false);

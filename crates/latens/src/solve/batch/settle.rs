@@ -70,7 +70,7 @@ pub(super) fn settle(
 ) -> Result<(Settled, End), Error> {
     let settings = problem.settings;
     let mut noise = stage_noise(problem, settings, at.tightness);
-    if problem.noisy() {
+    if problem.noisy() && settings.estimate_noise {
         open_start(problem, iterate, &mut noise);
     }
     let mut prior = at.prior.clone();
