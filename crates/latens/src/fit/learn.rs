@@ -429,11 +429,6 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         members: vec![],
         stream: None,
     };
-    // where a record starts that was not learned from: wherever the states went
-    fit.facts
-        .noise
-        .start_mean
-        .clone_from(&fit.facts.scales.center);
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
     fit

@@ -91,6 +91,7 @@ impl Fit {
             draws: &self.draws,
             noise: &self.facts.noise,
             variance_inflation: self.facts.variance_inflation,
+            center: &self.facts.scales.center,
             scale: &self.facts.scales.scale,
             regions: &self.facts.regions,
             dt: self.facts.sample_time,

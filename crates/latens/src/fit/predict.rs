@@ -52,6 +52,8 @@ pub struct Predictor<'a> {
     pub noise: &'a Noise,
     /// Factor of the variances that the noise alone would give, see [`crate::fit::Fit`].
     pub variance_inflation: f64,
+    /// The middle of each state: where a record may start that was not learned from.
+    pub center: &'a [f64],
     /// Size of each state.
     pub scale: &'a [f64],
     pub regions: &'a [Region],
@@ -365,6 +367,7 @@ impl Predictor<'_> {
     /// The noise under which a start is looked for: nothing is held against it but the data.
     pub(super) fn open_start(&self, record: &Record, noise: &Noise) -> Noise {
         let mut noise = Noise {
+            start_mean: self.center.to_vec(),
             start: self.scale.iter().map(|s| s * s).collect(),
             ..noise.clone()
         };

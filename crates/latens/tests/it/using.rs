@@ -34,6 +34,7 @@ fn predictor<'a>(
         draws,
         noise,
         variance_inflation: 1.0,
+        center: &noise.start_mean,
         scale: &SCALE,
         regions: &[],
         dt: DT,

@@ -24,7 +24,7 @@ use super::{Learned, Observer, Problem, Solver, precision};
 use crate::Error;
 use crate::filter::{Smoothed, bands};
 use crate::look::prior::Walking;
-use crate::model::settings::Settings;
+use crate::model::settings::{Level, Settings};
 use newton::{End, Newton};
 use settle::{Settled, settle};
 use stages::{Begin, Best, Tightened, stage_noise, tighten};
@@ -136,7 +136,9 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         let error = problem.validation_error(&iterate.theta, &settled.noise);
         let error =
             error.unwrap_or_else(|| problem.free_run_error(&iterate.theta, &iterate.states));
-        if error.is_nan() || error > -WORSE * at.merit() {
+        // whoever states the process noise does not ask for a simulation
+        let simulates = matches!(settings.hidden_noise, Level::Relative(_));
+        if simulates && (error.is_nan() || error > -WORSE * at.merit()) {
             iterate = kept;
         }
         stopped = matches!(end, End::Stopped(_));
