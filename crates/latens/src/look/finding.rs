@@ -286,7 +286,7 @@ impl Finding {
                     }
                     Some(_) => {}
                     None => {
-                        words += "; deviations of constants take it for noise and are too small"
+                        words += "; deviations of constants take it for noise and are too small";
                     }
                 }
                 words
