@@ -424,7 +424,8 @@ class Fit:
         >>> fit.suspects
         []
         """
-        return self.facts["suspects"]
+        suspects: list[dict[str, Any]] = self.facts["suspects"]
+        return suspects
 
     @property
     def seconds(self) -> float:

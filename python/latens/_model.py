@@ -382,7 +382,8 @@ class Check(Mapping[str, Any]):
         >>> model.check(record).suspects
         []
         """
-        return self._facts["suspects"]
+        suspects: list[dict[str, Any]] = self._facts["suspects"]
+        return suspects
 
     def __getitem__(self, key: str) -> Any:
         return self._facts[key]

@@ -12,6 +12,8 @@
 mod activation;
 
 pub use activation::Activation;
+use std::fmt;
+
 use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +58,17 @@ pub enum Structure {
     Few,
     /// What the file says.
     Whole,
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("without networks"),
+            Self::Linear => f.write_str("networks as linear functions"),
+            Self::Few => write!(f, "networks of {} units", Self::UNITS),
+            Self::Whole => f.write_str("networks as the file has them"),
+        }
+    }
 }
 
 impl Structure {

@@ -3,7 +3,6 @@
 use latens::fit::{Facts, RecordFacts, Role};
 use latens::look::check::{DETERMINED, Sight};
 use latens::look::{Finding, RESOLUTION};
-use latens::model::network::Structure;
 use latens::numerics::score::named::Scores;
 use latens::solve;
 use latens::solve::checkpoint::Checkpoint;
@@ -277,12 +276,7 @@ fn structures(facts: &Facts) -> Vec<String> {
     let kept = facts.rungs.iter().filter(|r| r.weight >= PART);
     let several = kept.clone().count() > 1;
     let each = kept.map(|rung| {
-        let what = match rung.structure {
-            Structure::Absent => "without networks",
-            Structure::Linear => "networks as linear functions",
-            Structure::Few => "networks of five units",
-            Structure::Whole => "networks as the file has them",
-        };
+        let what = rung.structure;
         let why = match (rung.held_back, rung.evidence) {
             (Some(error), _) => format!(
                 "on halves held back they err least, by {} of the range",

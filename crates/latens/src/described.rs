@@ -1,7 +1,7 @@
 //! JSON and its schema from one declaration.
 //!
 //! What programs read, from the command line's `--json` and in Python, are structs declared inside
-//! [`described!`](crate::described). Serde writes them; the schema has their fields, types and
+//! [`described!`](crate::described!). Serde writes them; the schema has their fields, types and
 //! documentation. A field that is renamed or added is so in both.
 
 use std::collections::BTreeMap;

@@ -25,7 +25,7 @@ use crate::look::{Check, Suspect};
 use crate::model::Model;
 use crate::model::settings::{Settings, SettingsLayer};
 use crate::record::{Record, Source};
-use crate::solve::{self, Observer, PassReport, Progress, registry};
+use crate::solve::{self, Observer, PassReport, Progress, Trial, registry};
 
 /// What to fit, to what, and how.
 #[derive(Debug, Clone)]
@@ -345,6 +345,10 @@ impl Observer for Listener<'_> {
 
     fn again(&mut self, suspects: &[Suspect]) {
         self.watch.again(suspects);
+    }
+
+    fn trying(&mut self, trial: Option<Trial>) {
+        self.watch.trying(trial);
     }
 
     fn progress(&mut self, progress: &Progress) -> bool {

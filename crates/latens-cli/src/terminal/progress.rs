@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use latens::look::Suspect;
-use latens::solve::{self, Observer, PassReport, Progress, Solver};
+use latens::solve::{self, Observer, PassReport, Progress, Solver, Trial};
 use latens::{Settings, Warning, Watch};
 
 use crate::failure::Failure;
@@ -42,6 +42,8 @@ pub struct Display {
     /// The last pass or start that was heard of.
     last: usize,
     refining: bool,
+    /// What is tried beside the fit itself.
+    trial: Option<Trial>,
     started: Instant,
     pace: Pace,
     /// When the last line was written.
@@ -67,6 +69,7 @@ impl Display {
             starts: settings.starts.max(settings.ensemble),
             last: 0,
             refining: false,
+            trial: None,
             started: Instant::now(),
             pace: Pace::default(),
             line: 0.0,
@@ -107,7 +110,7 @@ impl Display {
 
     /// Whether batch is past its last stage, at the best one again.
     fn refines(&self, progress: &Progress) -> bool {
-        let alone = self.solver.converges() && self.starts == 1;
+        let alone = self.solver.converges() && self.starts == 1 && self.trial.is_none();
         alone && (progress.pass > self.passes || progress.passes != self.passes)
     }
 
@@ -119,7 +122,9 @@ impl Display {
         if !self.solver.converges() {
             return self.place_of(progress.pass);
         }
-        let place = if self.refines(progress) {
+        let place = if let Some(trial) = self.trial {
+            format!("trying {trial}")
+        } else if self.refines(progress) {
             REFINEMENT.into()
         } else {
             self.place_of(progress.pass)
@@ -133,6 +138,9 @@ impl Display {
 
     /// The time that is left, after a comma, where it can be told.
     fn left(&self, progress: &Progress) -> String {
+        if self.trial.is_some() {
+            return String::new();
+        }
         let (now, done) = (self.seconds(), (progress.pass - 1) as f64);
         let left = if self.starts > 1 {
             self.pace.of_part(now, done / self.starts as f64)
@@ -253,6 +261,16 @@ impl Observer for Display {
         self.line("the fit contradicts some readings: it is made again without them");
         self.last = 0;
         self.course = Course::default();
+    }
+
+    fn trying(&mut self, trial: Option<Trial>) {
+        if let Some(trial) = trial
+            && self.trial != Some(trial)
+        {
+            let time = text::seconds(self.seconds());
+            self.line(&format!("trying {trial}, {time}"));
+        }
+        self.trial = trial;
     }
 
     fn progress(&mut self, progress: &Progress) -> bool {

@@ -19,7 +19,7 @@ use crate::numerics::Trajectory;
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
-use crate::solve::checkpoint::{Checkpoint, Next, Resumed};
+use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
 use crate::solve::ladder::{self, Climbed};
 use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry};
 
@@ -50,7 +50,14 @@ pub fn learn(
     } else {
         SetAside::gross(data)
     };
-    go(model, data, settings, set_aside, &[], observer)
+    go(
+        model,
+        data,
+        settings,
+        set_aside,
+        &Earlier::default(),
+        observer,
+    )
 }
 
 /// Goes on with a fit that was stopped, or does more passes.
@@ -80,22 +87,28 @@ pub fn resume(
             "{name} cannot go on with a fit: fit again, with more ⟦passes⟧"
         ));
     }
-    let resumed = kept_starts(fit)?;
+    let earlier = Earlier {
+        starts: kept_starts(fit)?,
+        stopped: fit.facts.stopped,
+    };
     let passes = |r: &Resumed| match r.checkpoint {
         Checkpoint::Stage(s) if s.next == Next::Refinement => true,
         at => at.passes() >= settings.passes,
     };
     let more = settings.ensemble > before.ensemble;
-    if !fit.facts.stopped && !more && resumed.iter().all(passes) {
+    if !earlier.stopped && !more && earlier.starts.iter().all(passes) {
         return fail("this fit is finished: there is nothing to go on with, unless with more ⟦passes⟧, where it used up all of them, or a larger ⟦ensemble⟧".into());
     }
     let set_aside = SetAside::as_before(fit, data);
-    let mut resumed_fit = go(&fit.model, data, settings, set_aside, &resumed, observer)?;
-    for facts in resumed_fit.all_facts() {
-        facts.structure = fit.facts.structure;
-        facts.rungs.clone_from(&fit.facts.rungs);
+    // the fit's own may be simpler
+    let whole = Model::from_text(&fit.facts.model_file, &fit.model.text)?;
+    let mut resumed = go(&whole, data, settings, set_aside, &earlier, observer)?;
+    if !earlier.stopped {
+        for facts in resumed.all_facts() {
+            facts.rungs.clone_from(&fit.facts.rungs);
+        }
     }
-    Ok(resumed_fit)
+    Ok(resumed)
 }
 
 /// The starts that a fit kept.
@@ -117,6 +130,7 @@ fn kept_starts(fit: &Fit) -> Result<Vec<Resumed<'_>>, Error> {
             let checkpoint = checkpoint.ok_or_else(|| Error::Setting(why(fit).into()))?;
             let reports = fit.facts.passes.iter().take(checkpoint.passes());
             Ok(Resumed {
+                structure: fit.facts.structure,
                 seed: fit.facts.seed,
                 theta: &fit.theta,
                 covariance: &fit.covariance,
@@ -227,10 +241,10 @@ fn go(
     data: Data,
     settings: &Settings,
     mut set_aside: SetAside,
-    resumed: &[Resumed],
+    earlier: &Earlier,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
-    let judges = !settings.keep_suspects && resumed.is_empty();
+    let judges = !settings.keep_suspects && earlier.starts.is_empty();
     for round in 1.. {
         set_aside.check(model, data)?;
         let (train, validate) = set_aside.taken_from(data);
@@ -246,7 +260,7 @@ fn go(
                 (judged, again)
             })
         };
-        match once(model, used, settings, resumed, observer, named, judge)? {
+        match once(model, used, settings, earlier, observer, named, judge)? {
             Outcome::Again(judged) => {
                 observer.again(&judged.named(model, data));
                 set_aside = judged;
@@ -280,7 +294,7 @@ fn once(
     model: &Model,
     data: Data,
     settings: &Settings,
-    resumed: &[Resumed],
+    earlier: &Earlier,
     observer: &mut dyn Observer,
     suspects: Option<Vec<Suspect>>,
     judge: impl FnOnce(&Problem, &Learned, bool) -> Option<(SetAside, bool)>,
@@ -313,22 +327,26 @@ fn once(
         constants: &[],
         in_pieces: None,
     };
-    let Climbed { kept, rungs } = ladder::run(solver, &problem, resumed, observer)?;
+    let Climbed {
+        kept,
+        rungs,
+        stopped,
+    } = ladder::run(solver, &problem, earlier, observer)?;
     let judged = kept.first().and_then(|(structure, kept)| {
         let (_, learned) = kept.learned.first()?;
-        problem.simplified(*structure, |p| judge(p, learned, kept.stopped))
+        problem.simplified(*structure, |p| judge(p, learned, stopped))
     });
     if let Some((judged, true)) = judged {
         return Ok(Outcome::Again(judged));
     }
-    let (mut fits, mut attempts, mut stopped) = (vec![], vec![], false);
+    let (mut fits, mut attempts) = (vec![], vec![]);
     for (structure, kept) in kept {
         let weight = rungs.iter().find(|r| r.structure == structure);
         let weight = weight.map_or(1.0, |r| r.weight) / kept.learned.len() as f64;
         for (seed, learned) in kept.learned {
             let mut fit = problem.simplified(structure, |p| {
                 let mut fit = fitted(p, data, seed, learned);
-                if fit.facts.contradicted && !kept.stopped {
+                if fit.facts.contradicted && !stopped {
                     fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
                 }
                 fit.facts.findings = residuals::findings(&fit);
@@ -339,7 +357,6 @@ fn once(
             fit.facts.structure = structure;
             fits.push((weight, fit));
         }
-        stopped |= kept.stopped;
         attempts.extend(kept.attempts);
     }
     let mut fit = if fits.len() == 1 {

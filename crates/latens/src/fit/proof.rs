@@ -58,7 +58,8 @@ pub(super) fn held_back(
         } else {
             solve::checkpoint::Start::At(fold.initial_theta(fit.facts.seed))
         };
-        let learned = match solver.learn(&fold, start, &mut Quiet(observer)) {
+        let mut quiet = Quiet::new(observer, solve::Trial::Halves);
+        let learned = match solver.learn(&fold, start, &mut quiet) {
             Ok(learned) if !learned.stopped => learned,
             Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return Ok(None),
             Err(error) => return Err(error),

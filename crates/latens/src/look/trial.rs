@@ -17,8 +17,9 @@ described! {
 pub struct Leaving {
     /// The record.
     pub record: String,
-    /// Sample, from 0, and its time.
+    /// The sample, from 0.
     pub sample: usize,
+    /// Its time.
     pub time: f64,
     /// The state whose equation does.
     pub state: String,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PassReport;
 use super::batch::damping::Damping;
+use crate::model::network::Structure;
 use crate::numerics::linalg::PackedCovariance;
 
 /// How far what was kept has come.
@@ -80,12 +81,21 @@ impl Stage {
 
 /// A start that goes on instead of beginning.
 pub struct Resumed<'a> {
+    pub structure: Structure,
     pub seed: u64,
     pub theta: &'a [f64],
     pub covariance: &'a PackedCovariance,
     pub checkpoint: &'a Checkpoint,
     /// Of the passes that led to it.
     pub reports: Vec<PassReport>,
+}
+
+/// What an earlier fit left to go on with; nothing where there was none.
+#[derive(Default)]
+pub struct Earlier<'a> {
+    pub starts: Vec<Resumed<'a>>,
+    /// Whether it was stopped: then there may be structures that it never came to.
+    pub stopped: bool,
 }
 
 /// Where a start begins.

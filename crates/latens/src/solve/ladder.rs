@@ -11,9 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::Resumed;
+use super::checkpoint::{Earlier, Resumed};
 use super::starts::{self, Attempt, Kept};
-use super::{Observer, Problem, Quiet, Solver, halves};
+use super::{Observer, Problem, Quiet, Solver, Trial, halves};
 use crate::Error;
 use crate::described;
 use crate::described::{Described, Value};
@@ -64,47 +64,63 @@ pub struct Climbed {
     pub kept: Vec<(Structure, Kept)>,
     /// All that was tried; empty where only the file's structure was.
     pub rungs: Vec<Rung>,
+    /// Whether the observer ended it before its time.
+    pub stopped: bool,
 }
 
 /// Learns with each structure that there is reason to try.
 pub fn run(
     solver: &dyn Solver,
     problem: &Problem,
-    resumed: &[Resumed],
+    earlier: &Earlier,
     observer: &mut dyn Observer,
 ) -> Result<Climbed, Error> {
-    let whole = |kept| Climbed {
+    let whole = |kept: Kept| Climbed {
+        stopped: kept.stopped,
         kept: vec![(Structure::Whole, kept)],
         rungs: vec![],
     };
-    let structures = structures(problem);
-    if !resumed.is_empty() || !problem.settings.simplify {
-        return Ok(whole(starts::run(solver, problem, resumed, observer)?));
+    let mut structures = structures(problem);
+    if !earlier.starts.is_empty() && !earlier.stopped {
+        structures.retain(|s| earlier.starts.iter().any(|e| e.structure == *s));
     }
-    if structures.len() < 2 {
+    if !problem.settings.simplify || structures.is_empty() {
+        let begun: Vec<&Resumed> = earlier.starts.iter().collect();
+        return Ok(whole(starts::run(solver, problem, &begun, observer)?));
+    }
+    if structures == [Structure::Whole] && earlier.starts.is_empty() {
         return Ok(whole(seeded(solver, problem, None, observer)?));
     }
     let mut constants = None;
     let mut tried: Vec<(Structure, Kept)> = vec![];
     let mut rungs = vec![];
+    let mut stopped = false;
     for structure in structures {
+        let begun = earlier.starts.iter().filter(|e| e.structure == structure);
+        let begun: Vec<&Resumed> = begun.collect();
         let learned = problem.simplified(structure, |simpler| {
             let own = Problem {
                 constants: constants.as_deref().unwrap_or_default(),
                 ..*simpler
             };
-            if structure == Structure::Whole {
+            if !begun.is_empty() {
+                starts::run(solver, &own, &begun, observer)
+            } else if structure == Structure::Whole {
                 let simpler = tried.iter().map(|(_, kept)| rank(kept));
                 let simpler = simpler.max_by(|a, b| a.partial_cmp(b).expect("ranks are numbers"));
                 seeded(solver, &own, simpler, observer)
             } else {
-                starts::run(solver, &own, &[], &mut Quiet(observer))
+                let trial = Trial::Structure(structure);
+                starts::run(solver, &own, &[], &mut Quiet::new(observer, trial))
             }
         });
         let kept = match learned {
             Ok(kept) => Some(kept),
             Err(Error::Diverged(_)) if structure != Structure::Whole || !tried.is_empty() => None,
-            Err(Error::Stopped) if !tried.is_empty() => break,
+            Err(Error::Stopped) if !tried.is_empty() => {
+                stopped = true;
+                break;
+            }
             Err(error) => return Err(error),
         };
         let best = kept.as_ref().map(|kept| &kept.learned[0].1);
@@ -116,7 +132,8 @@ pub fn run(
             weight: 0.0,
         });
         let Some(kept) = kept else { continue };
-        let (stopped, learned) = (kept.stopped, &kept.learned[0].1);
+        let learned = &kept.learned[0].1;
+        stopped = kept.stopped;
         if structure == Structure::Absent && learned.free_run < SOUND {
             constants = Some(learned.theta.clone());
         }
@@ -125,7 +142,7 @@ pub fn run(
             break;
         }
     }
-    choose(solver, problem, tried, rungs, observer)
+    choose(solver, problem, tried, rungs, stopped, observer)
 }
 
 /// Learns from the seed of the settings. A network of few weights has several minima and costs
@@ -159,7 +176,8 @@ fn seeded(
             settings: &settings,
             ..*problem
         };
-        match starts::run(solver, &problem, &[], &mut Quiet(observer)) {
+        let trial = Trial::Seed(settings.seed);
+        match starts::run(solver, &problem, &[], &mut Quiet::new(observer, trial)) {
             Ok(next) => {
                 if rank(&next) > rank(&best) {
                     best = next;
@@ -204,7 +222,10 @@ fn as_if_noisy(
         noise: &noise,
         ..*problem
     };
-    let found = match seeded(solver, &noisy, None, &mut Quiet(observer)) {
+    let mut quiet = Quiet::new(observer, Trial::AsIfNoisy);
+    let found = seeded(solver, &noisy, None, &mut quiet);
+    drop(quiet);
+    let found = match found {
         Ok(found) if !found.stopped => found,
         Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return first,
         Err(error) => return Err(error),
@@ -271,9 +292,9 @@ fn choose(
     problem: &Problem,
     tried: Vec<(Structure, Kept)>,
     mut rungs: Vec<Rung>,
+    mut stopped: bool,
     observer: &mut dyn Observer,
 ) -> Result<Climbed, Error> {
-    let stopped = tried.iter().any(|(_, kept)| kept.stopped);
     let explains = |kept: &Kept| {
         let learned = &kept.learned[0].1;
         !learned.contradicted && kept.attempts.iter().any(|a| a.kept && a.failure.is_none())
@@ -302,7 +323,13 @@ fn choose(
         let errors = if stopped || structures.len() < 2 {
             None
         } else {
-            held_back(solver, problem, &structures, observer)?
+            match held_back(solver, problem, &structures, observer) {
+                Err(Error::Stopped) => {
+                    stopped = true;
+                    None
+                }
+                errors => errors?,
+            }
         };
         // without blocks to hold back, the file's structure: it is what the user asked for
         let mut chosen = tried.len() - 1;
@@ -321,7 +348,11 @@ fn choose(
         rung.expect("all that was tried").weight = 1.0;
         kept = tried.into_iter().filter(|(s, _)| *s == structure).collect();
     }
-    Ok(Climbed { kept, rungs })
+    Ok(Climbed {
+        kept,
+        rungs,
+        stopped,
+    })
 }
 
 /// The error of each structure on blocks that it was not learned from: the records are halved, and
@@ -346,7 +377,8 @@ fn held_back(
                 ..halves[half].of(problem)
             };
             let error = fold.simplified(structure, |fold| {
-                let kept = starts::run(solver, fold, &[], &mut Quiet(observer))?;
+                let kept =
+                    starts::run(solver, fold, &[], &mut Quiet::new(observer, Trial::Halves))?;
                 if kept.stopped {
                     return Err(Error::Stopped);
                 }
@@ -357,7 +389,6 @@ fn held_back(
             squares += match error {
                 Ok(error) if error.is_finite() => error * error / 2.0,
                 Ok(_) | Err(Error::Diverged(_)) => f64::INFINITY,
-                Err(Error::Stopped) => return Ok(None),
                 Err(error) => return Err(error),
             };
         }

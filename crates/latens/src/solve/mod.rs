@@ -12,6 +12,7 @@ pub mod recursion;
 pub mod registry;
 pub mod starts;
 
+use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,8 @@ pub trait Observer: Send {
     /// What was learned contradicts other readings than were set aside: it is learned again, without
     /// these.
     fn again(&mut self, _suspects: &[Suspect]) {}
+    /// A trial begins; `None` where it is over.
+    fn trying(&mut self, _trial: Option<Trial>) {}
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
         true
@@ -153,8 +156,49 @@ pub trait Observer: Send {
     }
 }
 
+/// What is learned beside the fit itself, to decide something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trial {
+    /// Another structure of the networks.
+    Structure(Structure),
+    /// Another seed.
+    Seed(u64),
+    /// Records without noise as if they had some.
+    AsIfNoisy,
+    /// Pieces of the records, each from a start of its own.
+    Pieces,
+    /// Halves of the records are predicted by what is learned from the others.
+    Halves,
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Structure(structure) => structure.fmt(f),
+            Self::Seed(seed) => write!(f, "seed {seed}"),
+            Self::AsIfNoisy => f.write_str("as if there were noise"),
+            Self::Pieces => f.write_str("pieces of the records"),
+            Self::Halves => f.write_str("halves held back"),
+        }
+    }
+}
+
 /// An observer that is asked whether to go on, and hears of no passes: those of a trial.
-pub struct Quiet<'o>(pub &'o mut dyn Observer);
+pub struct Quiet<'o>(&'o mut dyn Observer);
+
+impl<'o> Quiet<'o> {
+    /// Says that the trial begins; that it is over is said at the end of this.
+    pub fn new(observer: &'o mut dyn Observer, trial: Trial) -> Self {
+        observer.trying(Some(trial));
+        Self(observer)
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        self.0.trying(None);
+    }
+}
 
 impl Observer for Quiet<'_> {
     fn progress(&mut self, progress: &Progress) -> bool {

@@ -55,7 +55,7 @@ pub struct Kept {
 pub fn run(
     solver: &dyn Solver,
     problem: &Problem,
-    resumed: &[Resumed],
+    resumed: &[&Resumed],
     observer: &mut dyn Observer,
 ) -> Result<Kept, Error> {
     let settings = problem.settings;

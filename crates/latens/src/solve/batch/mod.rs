@@ -145,14 +145,19 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         settled
     };
     let mut in_pieces = false;
-    if variance_inflation > 1.0
-        && !stopped
-        && let Some(theta) = ways::pieces_predict_better(problem, &iterate.theta)
-    {
-        iterate.states = problem.exact_states(&theta);
-        iterate.theta = theta;
-        variance_inflation = Newton::new(problem, &prior, &noise).variance_inflation(&iterate);
-        in_pieces = true;
+    if variance_inflation > 1.0 && !stopped {
+        match ways::pieces_predict_better(problem, &iterate.theta, observer) {
+            Ok(None) => {}
+            Ok(Some(theta)) => {
+                iterate.states = problem.exact_states(&theta);
+                iterate.theta = theta;
+                let newton = Newton::new(problem, &prior, &noise);
+                variance_inflation = newton.variance_inflation(&iterate);
+                in_pieces = true;
+            }
+            Err(Error::Stopped) => stopped = true,
+            Err(error) => return Err(error),
+        }
     }
     at.variance_inflation = variance_inflation;
     // all variances times a factor leave the gains and multiply the states' own covariance

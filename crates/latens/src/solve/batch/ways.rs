@@ -7,12 +7,12 @@
 //! within their scales. What follows the records best in a free run, or the records to validate
 //! with where there are any, is gone on with.
 
-use super::newton::Newton;
+use super::newton::{End, Newton};
 use super::settle::settle;
 use super::stages::{Begin, Best, Tightened, first_prior, stage_noise, tighten};
 use crate::Error;
 use crate::look::RESOLUTION;
-use crate::solve::{Observer, Problem, Silent, halves};
+use crate::solve::{Observer, Problem, Quiet, Trial, halves};
 
 /// The data are explained where a free run errs by no more than this many times their noise.
 const EXPLAINED: f64 = 1.3;
@@ -46,30 +46,35 @@ pub(super) fn best(
     if !only_constants(problem) || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
         return found;
     }
-    let mut go_on = |found: &mut Result<Tightened, Error>, theta: Vec<f64>| {
-        let reports = found.as_ref().map_or(vec![], |f| f.reports.clone());
-        let next = tighten(problem, Begin::tight(problem, theta, reports), observer);
-        // two ways that end at the same place: it is the model that is not better
-        let same = match (&*found, &next) {
-            (Ok(found), Ok(next)) => {
-                let [found, next] = [found, next].map(|way| way.best.at.merit());
-                (found - next).abs() < SAME * found.abs()
-            }
-            _ => false,
+    let go_on =
+        |found: &mut Result<Tightened, Error>, theta: Vec<f64>, observer: &mut dyn Observer| {
+            let reports = found.as_ref().map_or(vec![], |f| f.reports.clone());
+            let next = tighten(problem, Begin::tight(problem, theta, reports), observer);
+            // two ways that end at the same place: it is the model that is not better
+            let same = match (&*found, &next) {
+                (Ok(found), Ok(next)) => {
+                    let [found, next] = [found, next].map(|way| way.best.at.merit());
+                    (found - next).abs() < SAME * found.abs()
+                }
+                _ => false,
+            };
+            *found = better(std::mem::replace(found, Err(Error::Stopped)), next);
+            same || done(problem, found)
         };
-        *found = better(std::mem::replace(found, Err(Error::Stopped)), next);
-        same || done(problem, found)
-    };
-    if go_on(&mut found, guess.clone()) {
+    if go_on(&mut found, guess.clone(), observer) {
         return found;
     }
-    if let Some(theta) = in_pieces(problem, &guess)
-        && go_on(&mut found, theta)
-    {
-        return found;
+    match in_pieces(problem, &guess, observer) {
+        Ok(None) => {}
+        Ok(Some(theta)) => {
+            if go_on(&mut found, theta, observer) {
+                return found;
+            }
+        }
+        Err(error) => return better(found, Err(error)),
     }
     for theta in elsewhere(problem, guess.len()) {
-        if go_on(&mut found, theta) {
+        if go_on(&mut found, theta, observer) {
             break;
         }
     }
@@ -125,38 +130,66 @@ fn better(
 
 /// θ that fits pieces of the records, each from a start of its own; `None` where they are too short
 /// for pieces, or it is lost.
-fn in_pieces(problem: &Problem, guess: &[f64]) -> Option<Vec<f64>> {
+fn in_pieces(
+    problem: &Problem,
+    guess: &[f64],
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<f64>>, Error> {
     let cut = problem.cut(|record| {
         let pieces = PIECES.min(record.len() / FEWEST).max(1);
         let at = |piece| record.len() * piece / pieces;
         (0..pieces).map(|piece| at(piece)..at(piece + 1)).collect()
     });
     if cut.records.len() == problem.records.len() {
-        return None;
+        return Ok(None);
     }
     let pieces = cut.of(problem);
     let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
+    let mut quiet = Quiet::new(observer, Trial::Pieces);
+    let found = unless_lost(tighten(&pieces, begin, &mut quiet))?;
+    let Some(Tightened { best, stopped, .. }) = found else {
+        return Ok(None);
+    };
     let Best {
         mut at,
         mut iterate,
-    } = tighten(&pieces, begin, &mut Silent).ok()?.best;
+    } = best;
     let stages = at.stages;
-    settle(&pieces, &mut at, &mut iterate, stages, &mut Silent).ok()?;
+    let settled = settle(&pieces, &mut at, &mut iterate, stages, &mut quiet);
+    let Some((_, end)) = unless_lost(settled)? else {
+        return Ok(None);
+    };
+    if stopped || matches!(end, End::Stopped(_)) {
+        return Err(Error::Stopped);
+    }
     let finite = iterate.theta.iter().all(|t| t.is_finite());
-    finite.then_some(iterate.theta)
+    Ok(finite.then_some(iterate.theta))
+}
+
+/// What came of something, or nothing where it diverged.
+fn unless_lost<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Diverged(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// θ of pieces of the records, where it predicts halves that were held back clearly better than θ of
 /// the whole records does: what a wrong model lacks adds up over a long simulation, and constants
 /// that follow it there serve no other record.
-pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<Vec<f64>> {
+pub(super) fn pieces_predict_better(
+    problem: &Problem,
+    theta: &[f64],
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<f64>>, Error> {
     match problem.in_pieces {
-        Some(false) => return None,
-        Some(true) => return in_pieces(problem, theta),
+        Some(false) => return Ok(None),
+        Some(true) => return in_pieces(problem, theta, observer),
         None => {}
     }
     if !only_constants(problem) || problem.records.iter().any(|r| r.len() < 4 * FEWEST) {
-        return None;
+        return Ok(None);
     }
     let halves = halves(problem);
     let (mut whole, mut pieces) = (0.0, 0.0);
@@ -172,15 +205,19 @@ pub(super) fn pieces_predict_better(problem: &Problem, theta: &[f64]) -> Option<
             ..fold
         };
         let begin = Begin::tight(&alone, theta.to_vec(), vec![]);
-        let found = tighten(&alone, begin, &mut Silent).ok()?;
+        let mut quiet = Quiet::new(observer, Trial::Halves);
+        let found = unless_lost(tighten(&alone, begin, &mut quiet))?;
+        let (Some(found), Some(own)) = (found, in_pieces(&alone, theta, &mut quiet)?) else {
+            return Ok(None);
+        };
         whole += error(&found.best.iterate.theta).powi(2);
-        pieces += error(&in_pieces(&alone, theta)?).powi(2);
+        pieces += error(&own).powi(2);
     }
     let better = pieces.sqrt() < CLEARLY_BETTER * whole.sqrt();
     if better {
-        in_pieces(problem, theta)
+        in_pieces(problem, theta, observer)
     } else {
-        None
+        Ok(None)
     }
 }
 
