@@ -174,6 +174,20 @@ impl Network {
         }
     }
 
+    /// Makes a random start one of sharp bends, all over the range of the arguments: functions with
+    /// steps or kinks are hard to reach from smooth ones.
+    pub fn sharpen(&self, weights: &mut [f64], mut uniform: impl FnMut() -> f64) {
+        const SHARPER: f64 = 4.0;
+        if self.absent {
+            return;
+        }
+        let (arguments, units) = (self.widths()[0], self.widths()[1]);
+        let bound = (6.0 / (arguments + units) as f64).sqrt();
+        let (first, rest) = weights.split_at_mut(arguments * units);
+        first.iter_mut().for_each(|w| *w *= SHARPER);
+        rest[..units].fill_with(|| SHARPER * bound * uniform());
+    }
+
     /// Memory for one evaluation.
     pub fn trace(&self) -> Trace {
         let (a, h, o) = (self.arguments, self.hidden(), self.outputs.len());

@@ -325,6 +325,7 @@ fn once(
         prior: &prior,
         noise: &noise,
         constants: &[],
+        sharp: false,
         in_pieces: None,
     };
     let Climbed {

@@ -142,6 +142,8 @@ impl Residuals<'_> {
                 return None;
             }
         }
+        // constants of pieces are not meant to follow the whole record best
+        let reachable = reachable.filter(|_| !self.fit.facts.in_pieces);
         let (file, name) = (self.file.to_string(), channel.name.clone());
         if let Some(late) = late::input(model, track) {
             return Some(Finding::Lags {

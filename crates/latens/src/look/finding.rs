@@ -338,7 +338,7 @@ impl Finding {
             ),
             Self::Correlated {
                 reachable: Some(_), ..
-            } => "do not use it as it is: try more ⟦starts⟧ or another ⟦seed⟧, because its equations can follow the record better than it does".into(),
+            } => "do not use it as it is: try other guesses of its constants, more ⟦starts⟧ or another ⟦seed⟧, because its equations can follow the record better than it does".into(),
             Self::Correlated {
                 channel,
                 with,

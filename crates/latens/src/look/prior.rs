@@ -33,6 +33,11 @@ const NEARBY: f64 = 0.1;
 
 /// Random weights, unknown constants at their guess.
 pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
+    random_theta(model, seed, false)
+}
+
+/// The same; networks with sharp bends where `sharp`.
+pub fn random_theta(model: &Model, seed: u64, sharp: bool) -> Vec<f64> {
     let mut theta = vec![0.0; model.system.parameters()];
     let mut rng = Pcg64::seed_from_u64(seed);
     for (network, range) in model
@@ -41,7 +46,11 @@ pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
         .iter()
         .zip(model.system.weight_ranges())
     {
-        network.initialise(&mut theta[range], || rng.random_range(-1.0..1.0));
+        let weights = &mut theta[range];
+        network.initialise(weights, || rng.random_range(-1.0..1.0));
+        if sharp {
+            network.sharpen(weights, || rng.random_range(-1.0..1.0));
+        }
     }
     theta
 }

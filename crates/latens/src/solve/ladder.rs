@@ -25,9 +25,12 @@ use crate::model::settings::Settings;
 const TOLD_APART: f64 = 10.0;
 /// More structure has to predict blocks that it never saw better by this factor.
 const CLEARLY_BETTER: f64 = 0.95;
-/// The known equations alone are a model where their free run errs by less than this part of the
-/// range; the networks are then added to the constants that they found.
+/// A structure is a model where its free run errs by less than this part of the range; the next
+/// then begins at the constants that it found.
 const SOUND: f64 = 0.1;
+/// Structures that follow the records learned from so many times worse than the best are not tried
+/// on blocks held back.
+const HOPELESS: f64 = 3.0;
 /// Samples of a record below which no block of it is held back.
 const FEWEST: usize = 100;
 
@@ -91,7 +94,7 @@ pub fn run(
     if structures == [Structure::Whole] && earlier.starts.is_empty() {
         return Ok(whole(seeded(solver, problem, None, observer)?));
     }
-    let mut constants = None;
+    let mut constants: Option<(f64, Vec<f64>)> = None;
     let mut tried: Vec<(Structure, Kept)> = vec![];
     let mut rungs = vec![];
     let mut stopped = false;
@@ -100,7 +103,7 @@ pub fn run(
         let begun: Vec<&Resumed> = begun.collect();
         let learned = problem.simplified(structure, |simpler| {
             let own = Problem {
-                constants: constants.as_deref().unwrap_or_default(),
+                constants: constants.as_ref().map_or(&[], |(_, constants)| constants),
                 ..*simpler
             };
             if !begun.is_empty() {
@@ -134,8 +137,10 @@ pub fn run(
         let Some(kept) = kept else { continue };
         let learned = &kept.learned[0].1;
         stopped = kept.stopped;
-        if structure == Structure::Absent && learned.free_run < SOUND {
-            constants = Some(learned.theta.clone());
+        let error = constants.as_ref().map_or(SOUND, |(error, _)| *error);
+        if learned.free_run < error {
+            let unknowns = problem.model.system.unknowns();
+            constants = Some((learned.free_run, learned.theta[..unknowns].to_vec()));
         }
         tried.push((structure, kept));
         if stopped {
@@ -146,8 +151,8 @@ pub fn run(
 }
 
 /// Learns from the seed of the settings. A network of few weights has several minima and costs
-/// little: with noise it is learned from some more seeds, and from yet more while it explains the
-/// data less well than a simpler one.
+/// little: with noise it is learned from some more seeds, which start with sharp bends, and from yet
+/// more while it explains the data less well than a simpler one, or without noise not at all.
 fn seeded(
     solver: &dyn Solver,
     problem: &Problem,
@@ -155,40 +160,60 @@ fn seeded(
     observer: &mut dyn Observer,
 ) -> Result<Kept, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
-    let small = system.parameters() - system.unknowns() <= FEW_WEIGHTS;
+    let weights = system.parameters() - system.unknowns();
     let alone = settings.starts.max(settings.ensemble) == 1;
-    let first = starts::run(solver, problem, &[], observer);
-    if !problem.noisy() && !system.networks().is_empty() && !is_explained(&first) {
-        return as_if_noisy(solver, problem, first, observer);
-    }
-    let mut best = first?;
+    let mut best = starts::run(solver, problem, &[], observer);
     for more in 1..SEEDS {
-        let enough = simpler.is_none_or(|simpler| rank(&best) >= simpler);
-        let enough = enough && (more >= FEWEST_SEEDS || !problem.noisy());
-        if best.stopped || enough || !small || !alone {
+        let enough = match &best {
+            Ok(best) if problem.noisy() => {
+                let least = simpler.is_none_or(|simpler| rank(best) >= simpler);
+                least && more >= FEWEST_SEEDS
+            }
+            found => is_explained(found),
+        };
+        let stopped = best.as_ref().is_ok_and(|best| best.stopped);
+        if stopped || enough || weights == 0 || weights > FEW_WEIGHTS || !alone {
             break;
         }
         let settings = Settings {
             seed: settings.seed.wrapping_add(more),
             ..settings.clone()
         };
-        let problem = Problem {
+        let other = Problem {
             settings: &settings,
+            sharp: true,
             ..*problem
         };
         let trial = Trial::Seed(settings.seed);
-        match starts::run(solver, &problem, &[], &mut Quiet::new(observer, trial)) {
+        match starts::run(solver, &other, &[], &mut Quiet::new(observer, trial)) {
             Ok(next) => {
-                if rank(&next) > rank(&best) {
-                    best = next;
+                best = match best {
+                    Ok(best) if !is_better(problem, &next, &best) => Ok(best),
+                    _ => Ok(next),
                 }
             }
             Err(Error::Diverged(_)) => {}
-            Err(Error::Stopped) => best.stopped = true,
+            Err(Error::Stopped) => {
+                let best = best.as_mut().map_err(|_| Error::Stopped)?;
+                best.stopped = true;
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(best)
+    if !problem.noisy() && weights > 0 && !is_explained(&best) {
+        return as_if_noisy(solver, problem, best, observer);
+    }
+    best
+}
+
+/// Whether a start came to more than another: by the evidence, or without noise by the free run.
+fn is_better(problem: &Problem, a: &Kept, b: &Kept) -> bool {
+    if problem.noisy() {
+        rank(a) > rank(b)
+    } else {
+        let [a, b] = [a, b].map(|kept| kept.learned[0].1.free_run);
+        a < b || b.is_nan()
+    }
 }
 
 /// Whether a free run follows records without noise.
@@ -290,7 +315,7 @@ fn structures(problem: &Problem) -> Vec<Structure> {
 fn choose(
     solver: &dyn Solver,
     problem: &Problem,
-    tried: Vec<(Structure, Kept)>,
+    mut tried: Vec<(Structure, Kept)>,
     mut rungs: Vec<Rung>,
     mut stopped: bool,
     observer: &mut dyn Observer,
@@ -319,6 +344,10 @@ fn choose(
             rung.expect("all that was tried").weight = weight(kept) / sum;
         }
     } else {
+        let error = |kept: &Kept| kept.learned[0].1.free_run;
+        let least = tried.iter().map(|(_, kept)| error(kept));
+        let least = least.fold(f64::INFINITY, f64::min);
+        tried.retain(|(_, kept)| error(kept) <= HOPELESS * least || least.is_infinite());
         let structures: Vec<Structure> = tried.iter().map(|(s, _)| *s).collect();
         let errors = if stopped || structures.len() < 2 {
             None
@@ -332,18 +361,17 @@ fn choose(
             }
         };
         // without blocks to hold back, the file's structure: it is what the user asked for
-        let mut chosen = tried.len() - 1;
+        let mut structure = structures[structures.len() - 1];
         if let Some(errors) = errors {
-            chosen = 0;
-            for (k, error) in errors.iter().enumerate() {
-                let rung = rungs.iter_mut().find(|r| r.structure == structures[k]);
-                rung.expect("all that was tried").held_back = error.is_finite().then_some(*error);
-                if *error < CLEARLY_BETTER * errors[chosen] || errors[chosen].is_nan() {
-                    chosen = k;
+            let mut least = f64::NAN;
+            for (error, own) in errors.into_iter().zip(structures) {
+                let rung = rungs.iter_mut().find(|r| r.structure == own);
+                rung.expect("all that was tried").held_back = error.is_finite().then_some(error);
+                if error < CLEARLY_BETTER * least || least.is_nan() {
+                    (least, structure) = (error, own);
                 }
             }
         }
-        let structure = structures[chosen];
         let rung = rungs.iter_mut().find(|r| r.structure == structure);
         rung.expect("all that was tried").weight = 1.0;
         kept = tried.into_iter().filter(|(s, _)| *s == structure).collect();

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
-use crate::look::prior::{SMOOTHING_STEPS, Walking, initial_theta, starting_at};
+use crate::look::prior::{SMOOTHING_STEPS, Walking, random_theta, starting_at};
 use crate::look::{Check, PriorSmoothing, RESOLUTION, SignalScales, Suspect};
 use crate::model::Model;
 use crate::model::network::Structure;
@@ -232,6 +232,8 @@ pub struct Problem<'a> {
     pub noise: &'a Noise,
     /// The unknown constants' entries of θ to begin with; where there are none, their guesses.
     pub constants: &'a [f64],
+    /// Whether networks start with sharp bends.
+    pub sharp: bool,
     /// Whether a model that the data contradict is learned from pieces of the records; where nobody
     /// says, halves that are held back decide.
     pub in_pieces: Option<bool>,
@@ -359,7 +361,7 @@ pub fn precision(settings: &Settings) -> Precision {
 impl Problem<'_> {
     /// θ to begin with: random weights, constants at their guess or where they are known to be.
     pub fn initial_theta(&self, seed: u64) -> Vec<f64> {
-        let mut theta = initial_theta(self.model, seed);
+        let mut theta = random_theta(self.model, seed, self.sharp);
         theta[..self.constants.len()].copy_from_slice(self.constants);
         theta
     }

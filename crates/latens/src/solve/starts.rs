@@ -102,8 +102,8 @@ pub fn run(
             let done = matches!(&outcome, Ok((l, a)) if l.stopped || a.failure.is_none());
             let stop = matches!(&outcome, Err(e) if !matches!(e, Error::Diverged(_)));
             outcomes.push((seed, outcome));
-            // without networks there is nothing random to try again
-            let random = !problem.model.system.networks().is_empty();
+            // without weights there is nothing random to try again
+            let random = problem.model.system.parameters() > problem.model.system.unknowns();
             if done || stop || !random {
                 break;
             }

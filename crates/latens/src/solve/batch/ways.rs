@@ -28,8 +28,8 @@ const GONE_ON_WITH: usize = 2;
 const FAR: f64 = 1.5;
 /// Samples at the most that they are looked at on.
 const LOOKED_ALONG: usize = 4000;
-/// Pieces have to predict what was held back better by this factor.
-const CLEARLY_BETTER: f64 = 0.95;
+/// Pieces have to predict what was held back better by this factor: they follow the records worse.
+const CLEARLY_BETTER: f64 = 0.9;
 /// Ways whose errors differ by less than this part have ended at the same place.
 const SAME: f64 = 0.02;
 /// Another way has to be better by this factor: it is not what the others are compared with.
@@ -213,8 +213,8 @@ pub(super) fn pieces_predict_better(
         whole += error(&found.best.iterate.theta).powi(2);
         pieces += error(&own).powi(2);
     }
-    let better = pieces.sqrt() < CLEARLY_BETTER * whole.sqrt();
-    if better {
+    // a half that is lost says nothing of the whole
+    if whole.is_finite() && pieces.sqrt() < CLEARLY_BETTER * whole.sqrt() {
         in_pieces(problem, theta, observer)
     } else {
         Ok(None)
