@@ -424,7 +424,7 @@ class Fit:
         >>> fit.suspects
         []
         """
-        suspects: list[dict[str, Any]] = self.facts["suspects"]
+        suspects: list[dict[str, Any]] = self.facts.get("suspects", [])
         return suspects
 
     @property

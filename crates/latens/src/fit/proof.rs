@@ -52,12 +52,7 @@ pub(super) fn held_back(
             in_pieces: Some(fit.facts.in_pieces),
             ..halves[half].of(problem)
         };
-        // constants find their place from anywhere near; a network would remember the other half
-        let start = if problem.model.system.parameters() == problem.model.unknowns.len() {
-            solve::checkpoint::Start::Near(fit.theta.clone())
-        } else {
-            solve::checkpoint::Start::At(fold.initial_theta(fit.facts.seed))
-        };
+        let start = fold.start_of_half(&fit.theta, fit.facts.seed);
         let mut quiet = Quiet::new(observer, solve::Trial::Halves);
         let learned = match solver.learn(&fold, start, &mut quiet) {
             Ok(learned) if !learned.stopped => learned,

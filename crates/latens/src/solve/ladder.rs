@@ -151,8 +151,9 @@ pub fn run(
 }
 
 /// Learns from the seed of the settings. A network of few weights has several minima and costs
-/// little: with noise it is learned from some more seeds, which start with sharp bends, and from yet
-/// more while it explains the data less well than a simpler one, or without noise not at all.
+/// little: with noise it is learned from some more seeds, and from yet more while it explains the
+/// data less well than a simpler one; without noise from more seeds only while it does not explain
+/// them, and these start with sharp bends.
 fn seeded(
     solver: &dyn Solver,
     problem: &Problem,
@@ -181,7 +182,7 @@ fn seeded(
         };
         let other = Problem {
             settings: &settings,
-            sharp: true,
+            sharp: !problem.noisy(),
             ..*problem
         };
         let trial = Trial::Seed(settings.seed);
@@ -189,7 +190,7 @@ fn seeded(
             Ok(next) => {
                 best = match best {
                     Ok(best) if !is_better(problem, &next, &best) => Ok(best),
-                    _ => Ok(next),
+                    _ => Ok(named(next, problem.settings.seed)),
                 }
             }
             Err(Error::Diverged(_)) => {}
@@ -204,6 +205,13 @@ fn seeded(
         return as_if_noisy(solver, problem, best, observer);
     }
     best
+}
+
+/// What came of a seed that was tried for another: all of it repeats with that other.
+fn named(mut kept: Kept, seed: u64) -> Kept {
+    kept.learned.iter_mut().for_each(|(own, _)| *own = seed);
+    kept.attempts.iter_mut().for_each(|a| a.seed = seed);
+    kept
 }
 
 /// Whether a start came to more than another: by the evidence, or without noise by the free run.
@@ -344,7 +352,8 @@ fn choose(
             rung.expect("all that was tried").weight = weight(kept) / sum;
         }
     } else {
-        let error = |kept: &Kept| kept.learned[0].1.free_run;
+        let beyond = beyond_noise(problem);
+        let error = |kept: &Kept| beyond(kept.learned[0].1.free_run);
         let least = tried.iter().map(|(_, kept)| error(kept));
         let least = least.fold(f64::INFINITY, f64::min);
         tried.retain(|(_, kept)| error(kept) <= HOPELESS * least || least.is_infinite());
@@ -352,7 +361,7 @@ fn choose(
         let errors = if stopped || structures.len() < 2 {
             None
         } else {
-            match held_back(solver, problem, &structures, observer) {
+            match held_back(solver, problem, &tried, observer) {
                 Err(Error::Stopped) => {
                     stopped = true;
                     None
@@ -367,6 +376,7 @@ fn choose(
             for (error, own) in errors.into_iter().zip(structures) {
                 let rung = rungs.iter_mut().find(|r| r.structure == own);
                 rung.expect("all that was tried").held_back = error.is_finite().then_some(error);
+                let error = beyond(error);
                 if error < CLEARLY_BETTER * least || least.is_nan() {
                     (least, structure) = (error, own);
                 }
@@ -383,12 +393,24 @@ fn choose(
     })
 }
 
+/// What of a free run's error is not noise; below some part of the noise, that part.
+fn beyond_noise(problem: &Problem) -> impl Fn(f64) -> f64 {
+    const TOLD: f64 = 0.2;
+    let scales = problem.scales;
+    let each = scales.noise.iter().zip(&scales.range);
+    let noise = each.map(|(noise, range)| noise / range).sum::<f64>() / scales.noise.len() as f64;
+    move |error: f64| match error * error - noise * noise {
+        lost if lost.is_nan() => f64::INFINITY,
+        square => square.max((TOLD * noise).powi(2)).sqrt(),
+    }
+}
+
 /// The error of each structure on blocks that it was not learned from: the records are halved, and
-/// each half predicted by what was learned from the other. `None` where they are too short.
+/// each half predicted by what is learned from the other. `None` where they are too short.
 fn held_back(
     solver: &dyn Solver,
     problem: &Problem,
-    structures: &[Structure],
+    tried: &[(Structure, Kept)],
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<f64>>, Error> {
     if problem.records.iter().any(|r| r.len() < 2 * FEWEST) {
@@ -396,22 +418,26 @@ fn held_back(
     }
     let halves = halves(problem);
     let mut errors = vec![];
-    for &structure in structures {
+    for (structure, kept) in tried {
         let mut squares = 0.0;
         for half in 0..2 {
             let fold = Problem {
-                validate: &halves[1 - half].records,
                 in_pieces: Some(false),
                 ..halves[half].of(problem)
             };
-            let error = fold.simplified(structure, |fold| {
-                let kept =
-                    starts::run(solver, fold, &[], &mut Quiet::new(observer, Trial::Halves))?;
-                if kept.stopped {
+            let error = fold.simplified(*structure, |fold| {
+                let (seed, learned) = &kept.learned[0];
+                let begin = fold.start_of_half(&learned.theta, *seed);
+                let mut quiet = Quiet::new(observer, Trial::Halves);
+                let learned = solver.learn(fold, begin, &mut quiet)?;
+                if learned.stopped {
                     return Err(Error::Stopped);
                 }
-                let learned = &kept.learned[0].1;
-                let error = fold.validation_error(&learned.theta, &learned.noise);
+                let other = Problem {
+                    validate: &halves[1 - half].records,
+                    ..*fold
+                };
+                let error = other.validation_error(&learned.theta, &learned.noise);
                 Ok(error.unwrap_or(f64::NAN))
             });
             squares += match error {
