@@ -54,7 +54,7 @@ pub enum Structure {
     Absent,
     /// A linear function of its arguments.
     Linear,
-    /// One hidden layer of few units.
+    /// A linear function, and one hidden layer of few units.
     Few,
     /// What the file says.
     Whole,
@@ -65,7 +65,7 @@ impl fmt::Display for Structure {
         match self {
             Self::Absent => f.write_str("without networks"),
             Self::Linear => f.write_str("networks as linear functions"),
-            Self::Few => write!(f, "networks of {} units", Self::UNITS),
+            Self::Few => write!(f, "networks of {} units beside linear ones", Self::UNITS),
             Self::Whole => f.write_str("networks as the file has them"),
         }
     }
@@ -82,7 +82,7 @@ impl Structure {
             Self::Few => {
                 let first = whole.layers.first();
                 let activation = first.map_or(Activation::Tanh, |layer| layer.1);
-                (vec![(Self::UNITS, activation)], false)
+                (vec![(Self::UNITS, activation)], true)
             }
             Self::Whole => (whole.layers.clone(), whole.skip),
         };

@@ -4,7 +4,8 @@
 //! for itself, with bands of its own. Together they say the median of what they say, sample by
 //! sample, and the variance of a mixture: the mean of their variances, and how far they are apart.
 //! Members of unequal weight, as structures between which the evidence hardly decides, say the
-//! weighted mean.
+//! weighted mean. Evidence is itself known to some units of ln p only, so in the variance their
+//! weights are more alike ([`softened`]).
 
 use super::predict::{Prediction, Predictor, Start};
 use crate::numerics::Trajectory;
@@ -25,16 +26,20 @@ pub struct Band<'a> {
 pub fn together(members: &[Band]) -> (Trajectory, Trajectory) {
     let count = members.len() as f64;
     let weights = unequal(&members.iter().map(|m| m.weight).collect::<Vec<_>>());
+    let weights = weights.map(|weights| {
+        let soft = softened(&weights);
+        (weights, soft)
+    });
     let mut own = Vec::with_capacity(members.len());
     let first = members[0].values;
     let each = (0..first.as_slice().len()).map(|i| {
         let square = |v: f64| v * v;
         let at = |values: &Trajectory| values.as_slice()[i];
-        if let Some(weights) = &weights {
-            let each = || members.iter().zip(weights);
-            let mean: f64 = each().map(|(m, w)| w * at(m.values)).sum();
+        if let Some((weights, soft)) = &weights {
+            let mean = mean(members.iter().map(|m| at(m.values)).zip(weights));
             let own = |m: &Band| square(at(m.deviations)) + square(at(m.values) - mean);
-            let deviation = each().map(|(m, w)| w * own(m)).sum::<f64>().sqrt();
+            let variance = members.iter().zip(soft).map(|(m, w)| w * own(m));
+            let deviation = variance.sum::<f64>().sqrt();
             let lost = deviation.is_nan();
             return (mean, if lost { f64::INFINITY } else { deviation });
         }
@@ -63,6 +68,21 @@ fn unequal(weights: &[f64]) -> Option<Vec<f64>> {
     differ.then(|| weights.iter().map(|w| w / sum).collect())
 }
 
+/// Weights as if differences of ln p were this many times smaller.
+pub fn softened(weights: &[f64]) -> Vec<f64> {
+    const SOFTER: f64 = 5.0;
+    let each = weights.iter().map(|w| w.powf(1.0 / SOFTER));
+    let sum: f64 = each.clone().sum();
+    each.map(|w| w / sum).collect()
+}
+
+/// The weighted mean of what is finite, where that has most of the weight.
+fn mean<'w>(values: impl Iterator<Item = (f64, &'w f64)>) -> f64 {
+    let finite = values.filter(|(value, _)| value.is_finite());
+    let (sum, weight) = finite.fold((0.0, 0.0), |(s, t), (v, w)| (s + w * v, t + w));
+    if weight > 0.5 { sum / weight } else { f64::NAN }
+}
+
 /// The median of runs, sample by sample; of unequal weights, the weighted mean.
 pub fn common_run(runs: &[(f64, &Trajectory)]) -> Trajectory {
     let weights = unequal(&runs.iter().map(|r| r.0).collect::<Vec<_>>());
@@ -71,7 +91,7 @@ pub fn common_run(runs: &[(f64, &Trajectory)]) -> Trajectory {
     let values = (0..first.as_slice().len()).map(|i| {
         let values = runs.iter().map(|r| r.1.as_slice()[i]);
         match &weights {
-            Some(weights) => values.zip(weights).map(|(v, w)| v * w).sum(),
+            Some(weights) => mean(values.zip(weights)),
             None => {
                 own.clear();
                 own.extend(values);
@@ -147,6 +167,29 @@ mod tests {
         let (middle, deviations) = together(&members[..2]);
         assert_eq!(middle.row(0), [1.5]);
         assert!((deviations.row(0)[0] - (0.125 + 0.5_f64).sqrt()).abs() < 1e-15);
+    }
+
+    /// Two structures 5 units of ln p apart say nearly what the likelier says; in the band the other
+    /// counts as if it were one unit away. One that is lost takes its band along, not the mean.
+    #[test]
+    fn what_evidence_hardly_decides_widens_bands() {
+        let single = |value| Trajectory::filled(value, 1, 1);
+        let (likely, other, lost) = (single(1.0), single(2.0), single(f64::NAN));
+        let deviations = &single(0.0);
+        let band = |weight: f64, values| Band {
+            weight,
+            values,
+            deviations,
+        };
+        let less = (-5.0_f64).exp();
+        let (middle, spread) = together(&[band(1.0, &likely), band(less, &other)]);
+        let mean = (1.0 + 2.0 * less) / (1.0 + less);
+        assert!((middle.row(0)[0] - mean).abs() < 1e-12);
+        let soft = (-1.0_f64).exp() / (1.0 + (-1.0_f64).exp());
+        let variance = (1.0 - soft) * (mean - 1.0).powi(2) + soft * (2.0 - mean).powi(2);
+        assert!((spread.row(0)[0] - variance.sqrt()).abs() < 1e-12);
+        let (middle, spread) = together(&[band(1.0, &likely), band(less, &lost)]);
+        assert_eq!((middle.row(0)[0], spread.row(0)[0]), (1.0, f64::INFINITY));
     }
 
     #[test]

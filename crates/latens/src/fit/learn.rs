@@ -509,11 +509,14 @@ fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
     if members.iter().all(|(_, m)| m.facts.structure == structure) {
         return best.clone();
     }
+    let weights: Vec<f64> = members.iter().map(|(weight, _)| weight / sum).collect();
+    let soft = ensemble::softened(&weights);
     let mixed = |(i, constant): (usize, &Constant)| {
-        let each = || members.iter().map(|(w, m)| (w / sum, &m.facts.unknowns[i]));
-        let value: f64 = each().map(|(w, c)| w * c.value).sum();
+        let each = || members.iter().map(|(_, m)| &m.facts.unknowns[i]);
+        let value: f64 = each().zip(&weights).map(|(c, w)| w * c.value).sum();
         let variance: f64 = each()
-            .map(|(w, c)| w * (c.std.powi(2) + (c.value - value).powi(2)))
+            .zip(&soft)
+            .map(|(c, w)| w * (c.std.powi(2) + (c.value - value).powi(2)))
             .sum();
         Constant {
             value,
