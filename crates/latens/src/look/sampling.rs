@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::model::Model;
 use crate::record::Record;
+use crate::record::limits::{DURATION, GAP, SUBSTEPS};
 
 /// The sample time of records that a fit can use.
 ///
@@ -14,7 +15,34 @@ pub fn usable(model: &Model, train: &[Record], validate: &[Record]) -> Result<f6
     if train.is_empty() {
         return Err(Error::Setting("at least one record is needed".into()));
     }
-    sample_time(&all)
+    let dt = sample_time(&all)?;
+    all.iter()
+        .try_for_each(|record| check_duration(model, record, dt))?;
+    Ok(dt)
+}
+
+/// Refuses a record whose equations would take forever to follow: a stray time stamp makes a gap of
+/// any number of steps.
+///
+/// # Errors
+/// [`Error::Setting`] with what to do.
+pub fn check_duration(model: &Model, record: &Record, dt: f64) -> Result<(), Error> {
+    let name = &record.name;
+    let far = record.gaps().position(|gap| gap > GAP * dt);
+    if let Some(k) = far {
+        let (times, before, after) = (record.gap(k) / dt, record.time[k], record.time[k + 1]);
+        return Err(Error::Setting(format!(
+            "{name}: time {after} follows {before}, {times:.3e} sample times of {dt}, and the longest gap is {GAP}; correct the time, or cut the record there into two"
+        )));
+    }
+    let duration: f64 = record.gaps().map(|gap| gap / dt).sum();
+    let substeps = duration * model.substeps as f64;
+    if duration > DURATION || substeps > SUBSTEPS {
+        return Err(Error::Setting(format!(
+            "{name} lasts {duration:.3e} sample times of {dt} and {substeps:.3e} sub-steps, of at most {DURATION} and {SUBSTEPS}; cut it into several records"
+        )));
+    }
+    Ok(())
 }
 
 /// Records that do not fit the model.

@@ -13,7 +13,8 @@
 mod level4;
 mod level5;
 
-use super::error::RecordError;
+use super::error::{RecordError, listed};
+use super::limits::VALUES;
 use super::table::{Column, Table};
 
 /// Reads a MATLAB file; `source` is the name that errors use.
@@ -49,7 +50,7 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         let has = variables
             .iter()
             .map(|v| format!("{} ({})", v.name, v.other.unwrap_or("scalar or empty")));
-        let has = has.collect::<Vec<_>>().join(", ");
+        let has = listed(&has.collect::<Vec<_>>());
         let has = if has.is_empty() {
             "nothing".into()
         } else {
@@ -58,6 +59,10 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         return Err(RecordError::MatWithoutSignals { file, has });
     }
     Table::new(source, columns)
+}
+
+fn too_large() -> String {
+    format!("it holds more than {VALUES} numbers")
 }
 
 struct Variable {

@@ -5,6 +5,12 @@
 //! double. Other columns (text, lists) may stand beside them and are a fault only when a model
 //! asks for them.
 
+mod claims;
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
 use bytes::Bytes;
 use half::f16;
 use parquet::basic::{ConvertedType, LogicalType, SortOrder, TimeUnit};
@@ -17,30 +23,61 @@ use parquet::schema::types::ColumnDescriptor;
 use super::error::RecordError;
 use super::table::{Column, Table};
 
+/// Rows that are unpacked at a time.
+const BATCH: usize = 65_536;
+
 /// Reads a Parquet file; `source` is the name that errors use.
 ///
 /// # Errors
-/// Damaged, or compressed in a way that is not built in.
+/// Damaged, too large, or compressed in a way that is not built in.
 pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
-    let columns = columns(bytes).map_err(|e| RecordError::NotParquet {
+    let columns = contained(|| columns(bytes)).map_err(|what| RecordError::NotParquet {
         file: source.to_owned(),
-        what: e.to_string(),
+        what,
     })?;
     Table::new(source, columns)
 }
 
+/// What a reader says, or that it panicked: the `parquet` crate takes some damage for a mistake of the
+/// program.
+fn contained<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    thread_local! {
+        static QUIET: Cell<bool> = const { Cell::new(false) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                usual(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    QUIET.set(false);
+    match read {
+        Ok(read) => read.map_err(|e| e.to_string()),
+        Err(_) => Err("it is damaged".into()),
+    }
+}
+
 fn columns(bytes: &[u8]) -> Result<Vec<Column>, ParquetError> {
+    claims::check_footer(bytes).map_err(ParquetError::General)?;
     let file = SerializedFileReader::new(Bytes::copy_from_slice(bytes))?;
+    let readable = claims::check_pages(bytes, file.metadata()).map_err(ParquetError::General)?;
     let schema = file.metadata().file_metadata().schema_descr();
     let mut columns = Vec::new();
     for (k, about) in schema.columns().iter().enumerate() {
         let mut column = Column::new(about.path().string(), Vec::new());
         let mut first = None;
-        for group in 0..file.num_row_groups() {
-            let group = file.get_row_group(group)?;
+        for (place, readable) in readable.iter().enumerate() {
+            let group = file.get_row_group(place)?;
             let rows = group.metadata().num_rows() as usize;
             if about.max_rep_level() > 0 {
                 other(&mut column, "a list", rows);
+            } else if !readable[k] {
+                other(&mut column, "bytes", rows);
             } else {
                 let reader = group.get_column_reader(k)?;
                 read(reader, about, rows, &mut first, &mut column)?;
@@ -69,7 +106,7 @@ fn read(
     };
     let ticks = ticks(about);
     let mut integer = |value: i64| match ticks {
-        Some(ticks) => (value - *first.get_or_insert(value)) as f64 / ticks,
+        Some(ticks) => value.wrapping_sub(*first.get_or_insert(value)) as f64 / ticks,
         None => value as f64 / unit,
     };
     let values = &mut column.values;
@@ -159,7 +196,8 @@ fn each<T: DataType>(
         values.clear();
         levels.clear();
         let nullable = (present > 0).then_some(&mut levels);
-        let (records, _, _) = reader.read_records(left, nullable, None, &mut values)?;
+        let batch = left.min(BATCH);
+        let (records, _, _) = reader.read_records(batch, nullable, None, &mut values)?;
         if records == 0 {
             return Err(ParquetError::General(format!(
                 "column {} ends {left} rows early",

@@ -1,9 +1,11 @@
 //! A plain table of named columns: what a file holds, before a model asks for any of it.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::error::{Cell, Place, RecordError};
+use super::limits::FILE_BYTES;
 use super::source::sha256;
 use super::{csv, mat, parquet};
 
@@ -84,11 +86,12 @@ impl Table {
             Some("parquet") => parquet::parse,
             _ => return Err(RecordError::Unsupported { file }),
         };
-        match fs::read(path) {
-            Ok(bytes) => Ok(Self {
+        match read_whole(path) {
+            Ok(Some(bytes)) => Ok(Self {
                 checksum: Some(sha256(&bytes)),
                 ..parse(&file, &bytes)?
             }),
+            Ok(None) => Err(RecordError::TooLarge { file }),
             Err(source) => Err(RecordError::Read { file, source }),
         }
     }
@@ -100,6 +103,20 @@ impl Table {
     pub fn from_csv(source: &str, bytes: &[u8]) -> Result<Self, RecordError> {
         csv::parse(source, bytes)
     }
+}
+
+/// The bytes of a file; `None` where it is too large, or has no end.
+fn read_whole(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path)?;
+    // what is no file tells no length
+    let length = file.metadata()?.len();
+    if length > FILE_BYTES {
+        return Ok(None);
+    }
+    bytes.reserve(length as usize);
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= FILE_BYTES).then_some(bytes))
 }
 
 impl<V: AsRef<[f64]>> Table<V> {
