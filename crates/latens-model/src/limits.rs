@@ -25,6 +25,8 @@ pub const LAYERS: usize = 32;
 pub const UNITS: usize = 4_000;
 /// Arguments of a network.
 pub const ARGUMENTS: usize = 500;
+/// Calls of networks, in all equations.
+pub const CALLS: usize = 50;
 /// Learned parameters: weights and unknown constants. Their covariance takes the square of it.
 pub const PARAMETERS: usize = 8_000;
 /// Sub-steps between two samples.
@@ -41,3 +43,9 @@ pub const SHOWN_MESSAGE: usize = 1_000;
 pub const HELD_OUT: usize = 100;
 /// States of a model whose simulation is closed by a linear-quadratic regulator.
 pub const REGULATED_STATES: usize = 50;
+/// Passes of a solver, and segments of a record.
+pub const PASSES: usize = 1_000_000;
+/// Starts of a fit, or members of an ensemble.
+pub const STARTS: usize = 1_000;
+/// A noise, relative to what the data show.
+pub const RELATIVE_NOISE: f64 = 1e6;

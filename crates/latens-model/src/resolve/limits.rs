@@ -4,7 +4,7 @@
 use super::super::diagnostic::{Diagnostic, Span};
 use super::super::file::ModelFile;
 use super::super::limits::{
-    DERIVATIVES, HELD_OUT, LAYERS, NAMES, PARAMETERS, REGULATED_STATES, STATES,
+    CALLS, DERIVATIVES, HELD_OUT, LAYERS, NAMES, PARAMETERS, REGULATED_STATES, STATES,
 };
 use super::Equations;
 
@@ -47,6 +47,7 @@ pub fn check_file(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) -> bool {
 /// Refuses equations whose derivatives are too many.
 pub fn check_equations(file: &ModelFile, equations: &Equations, diagnostics: &mut Vec<Diagnostic>) {
     let graph = &equations.graph;
+    refuse(graph.calls().len(), CALLS, "calls of networks", diagnostics);
     let outputs = |call: usize| file.networks[graph.calls()[call].network].outputs.len();
     let leaves = equations.derivatives.len()
         + file.unknowns.len()

@@ -2,7 +2,7 @@
 
 use latens_model::Model;
 use latens_model::limits::{
-    ARGUMENTS, DEPTH, FILE_BYTES, HELD_OUT, LAYERS, MISTAKES, NAME_LENGTH, NAMES, NESTING,
+    ARGUMENTS, CALLS, DEPTH, FILE_BYTES, HELD_OUT, LAYERS, MISTAKES, NAME_LENGTH, NAMES, NESTING,
     PARAMETERS, REGULATED_STATES, STATES, STEPS, SUBSTEPS, TOKENS, UNITS,
 };
 
@@ -130,9 +130,11 @@ fn networks_are_no_larger_than_can_be_learned() {
     read(network(&units(&[2]), &call(ARGUMENTS))).unwrap();
     let many = network(&units(&[2]), &call(ARGUMENTS + 1));
     refused(many, &format!("at most {ARGUMENTS}"));
-    // a network inside of itself, as deep as one expression may be
-    let nested = format!("{}x{}", "n(".repeat(150), ")".repeat(150));
-    read(network(&units(&[2]), &nested)).unwrap();
+    // each call is one more unknown signal
+    let nested = |depth: usize| format!("{}x{}", "n(".repeat(depth), ")".repeat(depth));
+    read(network(&units(&[2]), &nested(CALLS))).unwrap();
+    let many = network(&units(&[2]), &nested(CALLS + 1));
+    refused(many, &format!("at most {CALLS}"));
 }
 
 /// A message is read by a person: a file of nothing but mistakes, or of one endless line, gives a short

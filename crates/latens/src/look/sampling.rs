@@ -4,6 +4,7 @@ use crate::Error;
 use crate::model::Model;
 use crate::record::Record;
 use crate::record::limits::{DURATION, GAP, SUBSTEPS};
+use crate::text::number;
 
 /// The sample time of records that a fit can use.
 ///
@@ -30,16 +31,18 @@ pub fn check_duration(model: &Model, record: &Record, dt: f64) -> Result<(), Err
     let name = &record.name;
     let far = record.gaps().position(|gap| gap > GAP * dt);
     if let Some(k) = far {
-        let (times, before, after) = (record.gap(k) / dt, record.time[k], record.time[k + 1]);
+        let [after, before, times, dt] =
+            [record.time[k + 1], record.time[k], record.gap(k) / dt, dt].map(number);
         return Err(Error::Setting(format!(
-            "{name}: time {after} follows {before}, {times:.3e} sample times of {dt}, and the longest gap is {GAP}; correct the time, or cut the record there into two"
+            "{name}: time {after} follows {before}, {times} sample times of {dt}, and the longest gap is {GAP}; correct the time, or cut the record there into two"
         )));
     }
     let duration: f64 = record.gaps().map(|gap| gap / dt).sum();
     let substeps = duration * model.substeps as f64;
     if duration > DURATION || substeps > SUBSTEPS {
+        let [duration, dt, substeps] = [duration, dt, substeps].map(number);
         return Err(Error::Setting(format!(
-            "{name} lasts {duration:.3e} sample times of {dt} and {substeps:.3e} sub-steps, of at most {DURATION} and {SUBSTEPS}; cut it into several records"
+            "{name} lasts {duration} sample times of {dt} and {substeps} sub-steps, of at most {DURATION} and {SUBSTEPS}; cut it into several records"
         )));
     }
     Ok(())

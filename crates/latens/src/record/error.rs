@@ -67,6 +67,14 @@ pub struct Missing {
     pub suggestion: Option<String>,
 }
 
+/// Why a file of numbers cannot be read.
+pub(super) enum Fault {
+    /// It is not what its kind says.
+    Damaged(String),
+    /// It holds more numbers than are read.
+    TooLarge,
+}
+
 /// What can be wrong with a record or the file it is read from.
 // The fields are the numbers and names of the message.
 #[allow(missing_docs)]

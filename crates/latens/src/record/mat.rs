@@ -13,7 +13,7 @@
 mod level4;
 mod level5;
 
-use super::error::{RecordError, listed};
+use super::error::{Fault, RecordError, listed};
 use super::limits::VALUES;
 use super::table::{Column, Table};
 
@@ -37,9 +37,12 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         Some(_) => level5::variables(&bytes[128..], big),
         None => level4::variables(bytes),
     };
-    let variables = variables.map_err(|what| RecordError::NotMat {
-        file: file.clone(),
-        what,
+    let variables = variables.map_err(|fault| match fault {
+        Fault::Damaged(what) => RecordError::NotMat {
+            file: file.clone(),
+            what,
+        },
+        Fault::TooLarge => RecordError::TooManyValues { file: file.clone() },
     })?;
 
     let mut columns = Vec::new();
@@ -59,10 +62,6 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         return Err(RecordError::MatWithoutSignals { file, has });
     }
     Table::new(source, columns)
-}
-
-fn too_large() -> String {
-    format!("it holds more than {VALUES} numbers")
 }
 
 struct Variable {

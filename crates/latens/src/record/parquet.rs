@@ -20,7 +20,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::error::RecordError;
+use super::error::{Fault, RecordError};
 use super::table::{Column, Table};
 
 /// Rows that are unpacked at a time.
@@ -31,16 +31,17 @@ const BATCH: usize = 65_536;
 /// # Errors
 /// Damaged, too large, or compressed in a way that is not built in.
 pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
-    let columns = contained(|| columns(bytes)).map_err(|what| RecordError::NotParquet {
-        file: source.to_owned(),
-        what,
+    let file = source.to_owned();
+    let columns = contained(|| columns(bytes)).map_err(|fault| match fault {
+        Fault::Damaged(what) => RecordError::NotParquet { file, what },
+        Fault::TooLarge => RecordError::TooManyValues { file },
     })?;
     Table::new(source, columns)
 }
 
 /// What a reader says, or that it panicked: the `parquet` crate takes some damage for a mistake of the
 /// program.
-fn contained<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+fn contained<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     thread_local! {
         static QUIET: Cell<bool> = const { Cell::new(false) };
     }
@@ -56,16 +57,19 @@ fn contained<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Str
     QUIET.set(true);
     let read = panic::catch_unwind(AssertUnwindSafe(read));
     QUIET.set(false);
-    match read {
-        Ok(read) => read.map_err(|e| e.to_string()),
-        Err(_) => Err("it is damaged".into()),
+    read.unwrap_or_else(|_| Err(Fault::Damaged("it is damaged".into())))
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Self {
+        Self::Damaged(error.to_string())
     }
 }
 
-fn columns(bytes: &[u8]) -> Result<Vec<Column>, ParquetError> {
-    claims::check_footer(bytes).map_err(ParquetError::General)?;
+fn columns(bytes: &[u8]) -> Result<Vec<Column>, Fault> {
+    claims::check_footer(bytes).map_err(Fault::Damaged)?;
     let file = SerializedFileReader::new(Bytes::copy_from_slice(bytes))?;
-    let readable = claims::check_pages(bytes, file.metadata()).map_err(ParquetError::General)?;
+    let readable = claims::check_pages(bytes, file.metadata())?;
     let schema = file.metadata().file_metadata().schema_descr();
     let mut columns = Vec::new();
     for (k, about) in schema.columns().iter().enumerate() {

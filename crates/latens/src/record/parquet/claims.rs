@@ -14,6 +14,7 @@ use flate2::read::MultiGzDecoder;
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
+use super::super::error::Fault;
 use super::super::limits::{COLUMNS, VALUES};
 
 /// Bytes of the footer: descriptions of columns and row groups.
@@ -198,15 +199,16 @@ pub(super) fn check_footer(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Checks the rows and the header of every page; gives which columns can be unpacked, by row group.
-pub(super) fn check_pages(bytes: &[u8], file: &ParquetMetaData) -> Result<Vec<Vec<bool>>, String> {
+pub(super) fn check_pages(bytes: &[u8], file: &ParquetMetaData) -> Result<Vec<Vec<bool>>, Fault> {
     let (mut unpacked, mut values) = (0, 0_usize);
     let mut readable = Vec::new();
     for group in file.row_groups() {
         let rows = usize::try_from(group.num_rows());
-        let rows = rows.map_err(|_| format!("a row group has {} rows", group.num_rows()))?;
+        let count = group.num_rows();
+        let rows = rows.map_err(|_| Fault::Damaged(format!("a row group has {count} rows")))?;
         values = values.saturating_add(rows.saturating_mul(group.num_columns()));
         if values > VALUES {
-            return Err(format!("it has more than {VALUES} values"));
+            return Err(Fault::TooLarge);
         }
         let columns = group.columns().iter();
         let each = columns.map(|column| check_column(bytes, column, &mut unpacked));
@@ -219,8 +221,8 @@ fn check_column(
     bytes: &[u8],
     column: &ColumnChunkMetaData,
     unpacked: &mut usize,
-) -> Result<bool, String> {
-    let damaged = || format!("column {} is damaged", column.column_path());
+) -> Result<bool, Fault> {
+    let damaged = || Fault::Damaged(format!("column {} is damaged", column.column_path()));
     let [data, dictionary] = [
         Some(column.data_page_offset()),
         column.dictionary_page_offset(),
@@ -242,7 +244,7 @@ fn check_column(
         walker.rest = &walker.rest[packed..];
         *unpacked = unpacked.saturating_add(whole);
         if *unpacked > UNPACKED_BYTES {
-            return Err(format!("it unpacks to more than {UNPACKED_BYTES} bytes"));
+            return Err(Fault::TooLarge);
         }
         // pages of data, of a dictionary, and of data in the second version
         for (field, encoding) in [(5, 2), (7, 2), (8, 4)] {
