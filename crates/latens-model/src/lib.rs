@@ -24,6 +24,8 @@
 //! [`Diagnostic`]s with their places. The section `[fit]` is read into a layer of [`settings`].
 //! This crate knows the language and nothing else: no records, no solvers.
 
+#![forbid(unsafe_code)]
+
 mod diagnostic;
 mod error;
 mod expression;

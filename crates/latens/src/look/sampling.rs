@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::model::Model;
 use crate::record::Record;
-use crate::record::limits::{DURATION, GAP, SUBSTEPS};
+use crate::record::limits::{GAP, SPARSITY, SUBSTEPS};
 use crate::text::number;
 
 /// The sample time of records that a fit can use.
@@ -38,11 +38,12 @@ pub fn check_duration(model: &Model, record: &Record, dt: f64) -> Result<(), Err
         )));
     }
     let duration: f64 = record.gaps().map(|gap| gap / dt).sum();
+    let longest = GAP.max(SPARSITY * record.len() as f64);
     let substeps = duration * model.substeps as f64;
-    if duration > DURATION || substeps > SUBSTEPS {
+    if duration > longest || substeps > SUBSTEPS {
         let [duration, dt, substeps] = [duration, dt, substeps].map(number);
         return Err(Error::Setting(format!(
-            "{name} lasts {duration} sample times of {dt} and {substeps} sub-steps, of at most {DURATION} and {SUBSTEPS}; cut it into several records"
+            "{name} lasts {duration} sample times of {dt} and {substeps} sub-steps, of at most {longest} and {SUBSTEPS:e}; cut it into several records"
         )));
     }
     Ok(())

@@ -334,6 +334,31 @@ mod tests {
         assert!(read("many").unwrap_err().contains("'a list'"));
     }
 
+    /// Every byte turned, and every length cut: a table or an error, whatever the file then claims. The
+    /// reader of the crate panics on some of them.
+    #[test]
+    fn a_damaged_file_is_a_table_or_an_error() {
+        for compression in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(Default::default()),
+        ] {
+            let whole = file(compression);
+            let mut errors = 0;
+            for k in 0..whole.len() {
+                for change in [0xff, 0x01, 0x80] {
+                    let mut bytes = whole.clone();
+                    bytes[k] ^= change;
+                    errors += usize::from(parse("a.parquet", &bytes).is_err());
+                }
+                assert!(parse("a.parquet", &whole[..k]).is_err());
+            }
+            assert!(errors > whole.len() / 3, "{errors}");
+        }
+        let panics = contained(|| -> Result<(), Fault> { panic!("as the crate does") });
+        assert!(matches!(panics, Err(Fault::Damaged(_))));
+    }
+
     #[test]
     fn what_is_no_parquet_file_is_said() {
         let whole = file(Compression::SNAPPY);

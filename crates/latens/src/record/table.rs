@@ -79,13 +79,8 @@ impl Table {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let extension = path.extension().map(|e| e.to_ascii_lowercase());
-        let parse = match extension.as_ref().and_then(|e| e.to_str()) {
-            Some("csv" | "tsv" | "txt") => csv::parse,
-            Some("mat") => mat::parse,
-            Some("parquet") => parquet::parse,
-            _ => return Err(RecordError::Unsupported { file }),
-        };
+        // before it is read: it may be large
+        let parse = parser(path)?;
         match read_whole(path) {
             Ok(Some(bytes)) => Ok(Self {
                 checksum: Some(sha256(&bytes)),
@@ -96,12 +91,41 @@ impl Table {
         }
     }
 
+    /// Reads the bytes of a file; the extension of its name, which errors show, says how.
+    ///
+    /// ```
+    /// let table = latens::record::Table::from_bytes("a.csv", b"t,V\n0,1\n0.1,2\n")?;
+    /// assert!(table.names().eq(["t", "V"]));
+    /// # Ok::<(), latens::record::RecordError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// They are of no supported kind, or not what the extension says.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, RecordError> {
+        parser(Path::new(name))?(name, bytes)
+    }
+
     /// Reads the bytes of a CSV file; `source` is the name that errors show.
     ///
     /// # Errors
     /// They are no CSV.
     pub fn from_csv(source: &str, bytes: &[u8]) -> Result<Self, RecordError> {
         csv::parse(source, bytes)
+    }
+}
+
+type Parse = fn(&str, &[u8]) -> Result<Table, RecordError>;
+
+/// What reads files of a name.
+fn parser(path: &Path) -> Result<Parse, RecordError> {
+    let extension = path.extension().map(|e| e.to_ascii_lowercase());
+    match extension.as_ref().and_then(|e| e.to_str()) {
+        Some("csv" | "tsv" | "txt") => Ok(csv::parse),
+        Some("mat") => Ok(mat::parse),
+        Some("parquet") => Ok(parquet::parse),
+        _ => Err(RecordError::Unsupported {
+            file: path.display().to_string(),
+        }),
     }
 }
 
