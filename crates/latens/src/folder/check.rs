@@ -290,6 +290,10 @@ pub(super) fn member(own: &Facts, facts: &Facts, place: usize) -> Result<(), Str
     if own.model_sha256 != facts.model_sha256 {
         return Err("this member of an ensemble is a fit of another model".into());
     }
+    // records are checked against one sample time, and each member follows them in its own
+    if own.sample_time.to_bits() != facts.sample_time.to_bits() {
+        return Err("this member of an ensemble has another sample time than the fit".into());
+    }
     if !own.ensemble.is_empty() {
         return Err("this member of an ensemble is an ensemble itself".into());
     }

@@ -469,6 +469,7 @@ fn a_member_belongs_to_its_ensemble() {
     let other = |m: &mut Fit| m.facts.model_sha256 = sha256(b"another");
     refused(&other, "a fit of another model");
     refused(&|m| m.facts.seed += 1, "another seed");
+    refused(&|m| m.facts.sample_time *= 2.0, "another sample time");
     let ensemble = case.fit.facts.ensemble.clone();
     refused(
         &|m| m.facts.ensemble.clone_from(&ensemble),
