@@ -198,12 +198,8 @@ fn changed(value: &mut Value, rng: &mut Pcg64) {
                 0 => drop(list.remove(k)),
                 1 => list.clear(),
                 2 => {
-                    *list = list
-                        .iter()
-                        .cycle()
-                        .take(list.len() * 300)
-                        .cloned()
-                        .collect()
+                    let many = list.len() * 300;
+                    *list = list.iter().cycle().take(many).cloned().collect();
                 }
                 _ => changed(&mut list[k], rng),
             }
@@ -377,4 +373,54 @@ fn no_line_of_a_stream_panics() {
         }
     }
     assert!(samples > 4000, "{samples}");
+}
+
+/// The reference lists every limit with its number.
+#[test]
+fn the_limits_of_the_documents_are_those_of_the_code() {
+    use latens::model::limits as model;
+    use latens::record::limits as record;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/limits.md");
+    let page = fs::read_to_string(path).unwrap().replace(',', "");
+    for (what, most) in [
+        ("bytes of the file", model::FILE_BYTES as f64),
+        ("names of all kinds", model::NAMES as f64),
+        ("characters of a name", model::NAME_LENGTH as f64),
+        (
+            "states and likewise inputs and measurements",
+            model::STATES as f64,
+        ),
+        (
+            "numbers names and signs of one expression",
+            model::TOKENS as f64,
+        ),
+        ("brackets", model::NESTING as f64),
+        ("expressions inside each other", model::DEPTH as f64),
+        ("operations times states", model::DERIVATIVES as f64),
+        ("hidden layers", model::LAYERS as f64),
+        ("units of a layer", model::UNITS as f64),
+        ("arguments of a network", model::ARGUMENTS as f64),
+        ("calls of networks", model::CALLS as f64),
+        ("learned parameters", model::PARAMETERS as f64),
+        ("`substeps`", model::SUBSTEPS as f64),
+        ("`steps` of a simulation", model::STEPS as f64),
+        ("held-out experiments", model::HELD_OUT as f64),
+        (
+            "states of a model with a regulator",
+            model::REGULATED_STATES as f64,
+        ),
+        ("passes of a solver", model::PASSES as f64),
+        ("starts or members", model::STARTS as f64),
+        ("a noise relative", model::RELATIVE_NOISE),
+        ("bytes of a file", record::FILE_BYTES as f64),
+        ("numbers in a table", record::VALUES as f64),
+        ("columns", record::COLUMNS as f64),
+        ("sample times between two samples", record::GAP),
+        ("sample times from the first sample", record::SPARSITY),
+        ("sub-steps from the first sample", record::SUBSTEPS),
+    ] {
+        let row = page.lines().find(|l| l.starts_with(&format!("| {what}")));
+        let row = row.unwrap_or_else(|| panic!("no row {what}"));
+        assert!(row.ends_with(&format!("| {most} |")), "{row}: {most}");
+    }
 }
