@@ -1,6 +1,8 @@
 //! The program `latens`: a file for each verb ([`commands`]), what stands on its line ([`args`]), and
 //! what is said ([`terminal`]).
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod commands;
 mod terminal;

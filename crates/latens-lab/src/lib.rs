@@ -5,6 +5,8 @@
 //! [`gallery`] fits problems of many fields, right, with a network and slightly wrong. The core knows
 //! nothing of this crate.
 
+#![forbid(unsafe_code)]
+
 mod files;
 pub mod gallery;
 pub mod generate;

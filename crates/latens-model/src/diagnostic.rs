@@ -1,7 +1,10 @@
 //! Mistakes in a model file, each shown with its line, a caret and what to do.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+
+use super::limits::{MISTAKES, SHOWN_LINE, SHOWN_MESSAGE};
 
 /// Byte range in the model file.
 pub type Span = Range<usize>;
@@ -41,7 +44,7 @@ pub struct ModelError {
     pub file: String,
     /// The file's text.
     pub text: String,
-    /// In the order of their place in the file; never empty.
+    /// The first of them, in the order of their place in the file; never empty.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -49,9 +52,9 @@ impl ModelError {
     pub(crate) fn new(file: &str, text: &str, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.sort_by_key(|d| d.span.start);
         // the learned and the true equations share much, and so their mistakes
-        let mut once: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
+        let mut once: Vec<Diagnostic> = Vec::new();
         for d in diagnostics {
-            if !once.contains(&d) {
+            if once.len() < MISTAKES && !once.contains(&d) {
                 once.push(d);
             }
         }
@@ -83,7 +86,11 @@ impl fmt::Display for ModelError {
             }
             let (line, column) = self.position(d.span.start);
             let source = self.text.lines().nth(line - 1).unwrap_or("");
-            let available = source.chars().count().saturating_sub(column - 1);
+            // of a line that is very long, the part that the mistake is in
+            let skipped = if column <= SHOWN_LINE { 0 } else { column - 1 };
+            let source: String = source.chars().skip(skipped).take(SHOWN_LINE).collect();
+            let before = column - 1 - skipped;
+            let available = source.chars().count().saturating_sub(before);
             let (end_line, end_column) = self.position(d.span.end);
             let width = if end_line == line {
                 end_column.saturating_sub(column)
@@ -91,18 +98,18 @@ impl fmt::Display for ModelError {
                 available
             };
             let margin = " ".repeat(line.to_string().len());
-            writeln!(f, "error: {}", d.message)?;
+            writeln!(f, "error: {}", shortened(&d.message))?;
             writeln!(f, "{margin}--> {}:{line}:{column}", self.file)?;
             writeln!(f, "{margin} |")?;
             writeln!(f, "{line} | {source}")?;
             write!(
                 f,
                 "{margin} | {}{}",
-                " ".repeat(column - 1),
+                " ".repeat(before),
                 "^".repeat(width.clamp(1, available.max(1)))
             )?;
             if let Some(help) = &d.help {
-                write!(f, "\n{margin} = help: {help}")?;
+                write!(f, "\n{margin} = help: {}", shortened(help))?;
             }
         }
         Ok(())
@@ -110,6 +117,14 @@ impl fmt::Display for ModelError {
 }
 
 impl std::error::Error for ModelError {}
+
+/// A text that quotes a file may be as long as the file.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_MESSAGE) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! `+ -`, `* /`, unary `-`, `^` (to the right, so that `-x^2` is `-(x^2)` and `2^-1` works).
 
 use super::diagnostic::{Diagnostic, Span};
+use super::limits::{NESTING, TOKENS};
 
 /// An expression and its place in the model file.
 #[derive(Debug, Clone)]
@@ -84,10 +85,6 @@ impl Operator {
 
 const BINDING_NOT: u8 = 5;
 const BINDING_MINUS: u8 = 13;
-/// Deeper nesting than any equation needs; keeps a hostile file from exhausting the stack.
-const MAX_DEPTH: usize = 200;
-/// A sum is as deep as it has terms, so its length is bounded for the same reason.
-const MAX_TOKENS: usize = 5000;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
@@ -116,8 +113,8 @@ pub fn parse(text: &str, offset: usize) -> Result<Expr, Diagnostic> {
                 .help("write an equation, for example \"-k*x\""),
         );
     }
-    if tokens.len() > MAX_TOKENS {
-        let span = tokens[MAX_TOKENS].1.clone();
+    if tokens.len() > TOKENS {
+        let span = tokens[TOKENS].1.clone();
         return Err(Diagnostic::new(span, "the expression is too long")
             .help("name parts of it in [expressions]"));
     }
@@ -266,7 +263,7 @@ impl Parser<'_> {
 
     fn expression(&mut self, minimum: u8) -> Result<Expr, Diagnostic> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if self.depth > NESTING {
             return Err(
                 Diagnostic::new(self.span(), "the expression is nested too deeply")
                     .help("name parts of it in [expressions]"),

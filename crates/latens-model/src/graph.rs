@@ -154,6 +154,12 @@ impl Graph {
         })
     }
 
+    /// Operations and arguments of all equations.
+    pub fn size(&self) -> usize {
+        let arguments = self.calls.iter().map(|call| call.arguments.len());
+        self.nodes.len() + arguments.sum::<usize>()
+    }
+
     /// op(a), simplified where the result is known.
     pub fn unary(&mut self, op: Unary, a: Id) -> Id {
         if let Some(v) = self.value(a) {
@@ -256,18 +262,38 @@ impl Graph {
     /// With an output as the leaf, the other networks' outputs that depend on it count through
     /// their slopes: networks may feed networks.
     pub fn derivative(&mut self, node: Id, leaf: Id) -> Id {
+        // the arguments first, on a stack of our own: equations may be deeper than a thread's
+        let mut open = vec![node];
+        while let Some(&last) = open.last() {
+            if self.known_derivative(last, leaf).is_some() {
+                open.pop();
+                continue;
+            }
+            let before = open.len();
+            for argument in self.arguments(last).into_iter().rev() {
+                if self.known_derivative(argument, leaf).is_none() {
+                    open.push(argument);
+                }
+            }
+            if open.len() == before {
+                let d = self.differentiate(last, leaf);
+                self.derivatives.insert((last, leaf), d);
+                open.pop();
+            }
+        }
+        self.known_derivative(node, leaf)
+            .expect("it was found just now")
+    }
+
+    /// A derivative that is trivial, or was found before.
+    fn known_derivative(&mut self, node: Id, leaf: Id) -> Option<Id> {
         if node == leaf {
-            return self.constant(1.0);
+            return Some(self.constant(1.0));
         }
         if node < leaf {
-            return self.constant(0.0); // arguments come first: it cannot depend on the leaf
+            return Some(self.constant(0.0)); // arguments come first: it cannot depend on the leaf
         }
-        if let Some(&d) = self.derivatives.get(&(node, leaf)) {
-            return d;
-        }
-        let d = self.differentiate(node, leaf);
-        self.derivatives.insert((node, leaf), d);
-        d
+        self.derivatives.get(&(node, leaf)).copied()
     }
 
     fn differentiate(&mut self, node: Id, leaf: Id) -> Id {

@@ -24,11 +24,14 @@
 //! [`Diagnostic`]s with their places. The section `[fit]` is read into a layer of [`settings`].
 //! This crate knows the language and nothing else: no records, no solvers.
 
+#![forbid(unsafe_code)]
+
 mod diagnostic;
 mod error;
 mod expression;
 mod file;
 mod graph;
+pub mod limits;
 mod lqr;
 pub mod network;
 mod resolve;
@@ -41,6 +44,7 @@ pub mod systems;
 pub mod tape;
 mod truth;
 
+use std::io::Read;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, ModelError};
@@ -185,7 +189,14 @@ impl Model {
             path: path.into(),
             source,
         };
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(failed)?;
+        // a device or a pipe has no length to ask for
+        let mut start = file.take(limits::FILE_BYTES as u64 + 1);
+        start.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() > limits::FILE_BYTES {
+            return Err(too_long(path));
+        }
         let text = String::from_utf8(bytes).map_err(|e| {
             let read = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = read.iter().filter(|b| **b == b'\n').count() + 1;
@@ -218,6 +229,9 @@ impl Model {
 
     /// Reads a model from text; `file` is the name that errors show.
     pub fn from_text(file: &str, text: &str) -> Result<Self, Error> {
+        if text.len() > limits::FILE_BYTES {
+            return Err(too_long(Path::new(file)));
+        }
         let (definitions, mut diagnostics) = file::read(text);
         let model = Self::build(file, &definitions, text, &mut diagnostics);
         match model {
@@ -235,6 +249,10 @@ impl Model {
         if !file.complete {
             return None;
         }
+        // first: what follows takes time and memory with the number of names
+        if !resolve::check_file(file, diagnostics) {
+            return None;
+        }
         resolve::check_names(file, diagnostics);
         let equations = resolve::equations(file, Variant::Learned, diagnostics);
         let truth_equations =
@@ -248,6 +266,7 @@ impl Model {
         }
         let equations = equations?;
         let (system, curves) = Self::compile(file, equations);
+        resolve::check_parameters(system.parameters(), diagnostics);
         let truth = match truth_equations {
             None => None,
             Some(e) => Some(Truth::build(file, e, curves, diagnostics)?),
@@ -474,6 +493,15 @@ impl Model {
     /// Index of a state by name.
     pub fn state_index(&self, name: &str) -> Option<usize> {
         self.states.iter().position(|s| s.name == name)
+    }
+}
+
+fn too_long(path: &Path) -> Error {
+    let most = limits::FILE_BYTES >> 20;
+    let message = format!("it has more than {most} MB; a model file is a short text");
+    Error::Read {
+        path: path.into(),
+        source: std::io::Error::new(std::io::ErrorKind::InvalidData, message),
     }
 }
 

@@ -5,6 +5,7 @@
 //! graph, and the built-in functions.
 
 mod functions;
+mod limits;
 mod lowering;
 mod names;
 
@@ -17,6 +18,7 @@ use super::graph::{Graph, Id, Node};
 use names::{Symbol, form_mistake, symbols};
 
 pub use functions::FUNCTIONS;
+pub use limits::{check_file, check_parameters};
 pub use names::{check_names, check_settings, reference_mistake};
 
 /// Which equations a system is built from.
@@ -69,6 +71,7 @@ pub fn equations(
         root: String::new(),
         arguments: vec![None; file.networks.len()],
         signals: Vec::new(),
+        depth: 0,
         diagnostics,
     };
     // first, so that a constant's mistake is its own and not that of an equation that uses it
@@ -92,6 +95,7 @@ pub fn equations(
     if variant == Variant::Learned {
         lowering.check_unused(&used);
     }
+    limits::check_equations(file, &equations, diagnostics);
     (diagnostics.len() == before).then_some(equations)
 }
 
@@ -123,6 +127,8 @@ struct Lowering<'a> {
     /// Number of arguments of each network, by its first call.
     arguments: Vec<Option<usize>>,
     signals: Vec<(usize, usize)>,
+    /// Expressions inside each other, those that are named included.
+    depth: usize,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 

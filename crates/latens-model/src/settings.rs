@@ -14,6 +14,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{At, Fields, Reader};
+use crate::limits::{PASSES, RELATIVE_NOISE, STARTS};
 pub use kinds::{Form, Level, Owner, Variances};
 use kinds::{Kind, Types};
 pub use words::{markdown, python, schema};
@@ -224,6 +225,11 @@ impl Settings {
         if [self.passes, self.segments, self.starts, self.ensemble].contains(&0) {
             return Err("passes, starts, ensemble and segments must be at least 1".into());
         }
+        if self.starts.max(self.ensemble) > STARTS || self.passes.max(self.segments) > PASSES {
+            return Err(format!(
+                "there are at most {STARTS} starts or members of an ensemble, and {PASSES} passes or segments"
+            ));
+        }
         if self.starts > 1 && self.ensemble > 1 {
             return Err(
                 "an ensemble keeps all its starts; give ⟦starts⟧ or ⟦ensemble⟧, not both".into(),
@@ -235,6 +241,15 @@ impl Settings {
             self.measurement_noise,
             self.start_noise,
         ];
+        let relative = levels.iter().any(|level| match level {
+            Level::Relative(size) => *size > RELATIVE_NOISE,
+            Level::Variance(_) => false,
+        });
+        if relative {
+            return Err(format!(
+                "a noise that is given relative to what the data show is at most {RELATIVE_NOISE}"
+            ));
+        }
         let levels = levels.map(|(Level::Variance(v) | Level::Relative(v))| v);
         let others = [self.parameter_variance, self.parameter_noise, self.anneal];
         let named = [

@@ -1,5 +1,8 @@
 //! "Did you mean": the name closest to a misspelt one.
 
+/// Bytes of a name that is compared with others.
+const LONGEST: usize = 100;
+
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
 ///
@@ -13,6 +16,10 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let name = name.to_lowercase();
     let limit = name.chars().count().div_ceil(3);
     let rank = |candidate: &str| {
+        // nobody misspells a name of that length, and to compare two takes time with both
+        if name.len().max(candidate.len()) > LONGEST {
+            return None;
+        }
         let candidate = candidate.to_lowercase();
         let distance = edit_distance(&name, &candidate);
         let mut words = candidate.split(|c: char| !c.is_alphanumeric());

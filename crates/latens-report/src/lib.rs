@@ -9,6 +9,7 @@
 //! Figures that stand still are drawn here, as SVG, for the page and for papers alike
 //! ([`plot`]). The states over time are drawn by the page itself, so that they can be zoomed.
 
+#![forbid(unsafe_code)]
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod base64;

@@ -307,13 +307,14 @@ pub fn comparison(runs: &[Fit]) -> String {
 pub fn provenance(shown: &Fit) -> String {
     let facts = &shown.facts;
     let mut out = String::new();
-    let again = again(facts, &shown.name);
-    let _ = writeln!(
-        out,
-        "<p>The same fit again, bit for bit on the same machine:</p>\n<p class=\"command\"><code id=\"again-{0}\">{1}</code><button type=\"button\" data-copy=\"again-{0}\">Copy</button></p>",
-        escape(&shown.name),
-        escape(&again)
-    );
+    if let Some(again) = again(facts, &shown.name) {
+        let _ = writeln!(
+            out,
+            "<p>The same fit again, bit for bit on the same machine:</p>\n<p class=\"command\"><code id=\"again-{0}\">{1}</code><button type=\"button\" data-copy=\"again-{0}\">Copy</button></p>",
+            escape(&shown.name),
+            escape(&again)
+        );
+    }
     let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
     let mut rows = vec![row(["what", "value"])];
     for (what, value) in [
@@ -378,35 +379,49 @@ pub fn provenance(shown: &Fit) -> String {
     out
 }
 
-/// The command that repeats a run from its folder; a demo repeats itself.
-fn again(facts: &Facts, folder: &str) -> String {
-    if !facts.command.starts_with("latens fit ") {
-        return facts.command.clone();
+/// The command that repeats a run from its folder, quoted for a shell; a demo repeats itself. `None` where
+/// the fit was not made by a command: nobody should copy what a stranger wrote there.
+fn again(facts: &Facts, folder: &str) -> Option<String> {
+    let given = text::shell::words(&facts.command)?;
+    let line = |words: &[String]| {
+        let quoted: Vec<String> = words.iter().map(|word| text::shell::quoted(word)).collect();
+        quoted.join(" ")
+    };
+    match given.get(..2)? {
+        [program, verb] if program == "latens" && verb == "demo" => return Some(line(&given)),
+        [program, verb] if program == "latens" && verb == "fit" => {}
+        _ => return None,
     }
-    let of = |role: Role, option: &str| -> String {
-        let records = facts.records.iter().filter(|r| r.role == role);
-        records.map(|r| format!(" {option}{}", r.file)).collect()
-    };
+    let mut command = ["latens", "fit"].map(String::from).to_vec();
+    command.push(format!("{folder}/model.toml"));
     let tail = facts.command.contains("--validate-tail");
-    let validate = if tail {
-        String::new()
-    } else {
-        of(Role::Validate, "--validate ")
-    };
-    let mut command = format!(
-        "latens fit {folder}/model.toml{}{validate}{} --settings {folder} -o again",
-        of(Role::Train, ""),
-        of(Role::Test, "--test ")
-    );
-    // what columns and cuts were asked for is not a setting of the solver
-    let words: Vec<&str> = facts.command.split(' ').collect();
-    for (k, word) in words.iter().enumerate() {
-        let taken = ["--map", "--step", "--validate-tail", "--warmup"];
-        if taken.contains(word) {
-            let _ = write!(command, " {word} {}", words.get(k + 1).unwrap_or(&""));
-        } else if taken.iter().any(|t| word.starts_with(&format!("{t}="))) {
-            let _ = write!(command, " {word}");
+    for (role, option) in [
+        (Role::Train, None),
+        (Role::Validate, Some("--validate")),
+        (Role::Test, Some("--test")),
+    ] {
+        let records = facts.records.iter().filter(|r| r.role == role);
+        for record in records.filter(|_| role != Role::Validate || !tail) {
+            command.extend(option.map(String::from));
+            // no file is taken for an option
+            let dash = if record.file.starts_with('-') {
+                "./"
+            } else {
+                ""
+            };
+            command.push(format!("{dash}{}", record.file));
         }
     }
-    command
+    command.extend(["--settings", folder, "-o", "again"].map(String::from));
+    // what columns and cuts were asked for is not a setting of the solver
+    for (k, word) in given.iter().enumerate() {
+        let taken = ["--map", "--step", "--validate-tail", "--warmup"];
+        if taken.contains(&word.as_str()) {
+            command.push(word.clone());
+            command.extend(given.get(k + 1).cloned());
+        } else if taken.iter().any(|t| word.starts_with(&format!("{t}="))) {
+            command.push(word.clone());
+        }
+    }
+    Some(line(&command))
 }

@@ -112,6 +112,7 @@
 //! bottom: record, numerics, filter, look, solve, fit, folder, job; none uses one above it. Only this
 //! page is the public face; the feature `internals` opens the rest, without promises.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]
 #![cfg_attr(not(feature = "internals"), warn(missing_docs))]
 #![allow(rustdoc::private_intra_doc_links)]

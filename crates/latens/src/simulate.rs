@@ -7,10 +7,12 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 
+use crate::model::limits::STEPS;
 use crate::model::tape::Networks;
 use crate::model::{Hold, Model, Point, Truth};
 use crate::numerics::step::Stepper;
 use crate::record::Record;
+use crate::record::limits::{SUBSTEPS, VALUES};
 use crate::{Divergence, Error};
 
 /// Measurement noise of one channel.
@@ -39,6 +41,19 @@ pub struct Simulation {
     pub process_noise: Option<Vec<f64>>,
     /// Of the noise.
     pub seed: u64,
+}
+
+/// Refuses a record that would not fit the memory, or not end.
+pub(crate) fn check_steps(model: &Model, steps: usize) -> Result<(), Error> {
+    let width = 1 + model.inputs.len() + model.measurements.len() + model.states.len();
+    let values = steps.saturating_mul(width);
+    let substeps = steps as f64 * model.substeps as f64;
+    if steps > STEPS || values > VALUES || substeps > SUBSTEPS {
+        return Err(Error::Setting(format!(
+            "a simulation of {steps} steps has {values} numbers and {substeps:.3e} sub-steps; it may have {STEPS} steps, {VALUES} numbers and {SUBSTEPS:.0e} sub-steps: take fewer steps"
+        )));
+    }
+    Ok(())
 }
 
 /// Makes a record from the true equations, with the truth in it.
@@ -94,6 +109,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         ));
     }
     let steps = simulation.steps.or(truth.steps).unwrap_or(1000);
+    check_steps(model, steps)?;
     let held_out = match simulation.held_out {
         None => None,
         Some(i) => Some(truth.held_out.get(i).ok_or_else(|| {

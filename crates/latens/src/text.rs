@@ -1,5 +1,37 @@
 //! The form of numbers, lists and tables, in the terminal and on the page.
 
+pub mod shell;
+
+use std::borrow::Cow;
+
+/// Whether a terminal acts on a character instead of showing it: control characters, and those that
+/// turn the direction of what follows.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text for a terminal: lines and tabs are as they are, any other character that a terminal would act
+/// on is shown. Names and files may be a stranger's.
+///
+/// ```
+/// assert_eq!(latens::text::visible("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\n");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| is_hidden(c) && !['\n', '\t'].contains(&c);
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut shown = String::new();
+    for c in text.chars() {
+        if acts(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown.into()
+}
+
 /// Four significant digits, without an exponent where that is readable.
 pub fn number(value: f64) -> String {
     let size = value.abs();

@@ -55,6 +55,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let own = arguments.output.is_none() && arguments.runs.len() == 1;
     output::free(&path, own || arguments.force)?;
+    if own && path.is_symlink() {
+        return Err(Failure::Message(format!(
+            "{} is a link, and a page is written into the run alone; remove it, or choose another file with -o",
+            path.display()
+        )));
+    }
     let runs = load(&arguments.runs)?;
     let html = page::html(&runs);
     write(&html, &path)?;

@@ -46,7 +46,7 @@ impl Failure {
             Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Self::Output(e) => (headed(&format!("cannot write to standard output: {e}")), 1),
         };
-        text::note(&text::coloured(&message));
+        text::note(&message);
         as_json(&message, code);
         ExitCode::from(code)
     }

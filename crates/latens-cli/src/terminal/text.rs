@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 pub use latens::text::{
-    Side, count, error, list, number, percent, rough_seconds, seconds, table, uncertain,
+    Side, count, error, list, number, percent, rough_seconds, seconds, shell, table, uncertain,
+    visible,
 };
 
 use latens::{Door, Warning};
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 
 /// Writes to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
+    let text = visible(text);
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(Failure::Output)
@@ -24,11 +26,11 @@ pub fn print_json(object: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Writes a line to standard error; nobody is left to hear that it failed.
 pub fn note(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", coloured(&visible(line)));
 }
 
 /// A message with its heading in colour, where it goes to a terminal and nobody has `NO_COLOR`.
-pub fn coloured(message: &str) -> String {
+fn coloured(message: &str) -> String {
     if !io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some() {
         return message.into();
     }
@@ -46,20 +48,13 @@ pub fn coloured(message: &str) -> String {
 /// Says a warning.
 pub fn warning(warning: &Warning) {
     let text = format!("warning: {}", warning.at(Door::CommandLine));
-    note(&coloured(&text));
+    note(&text);
 }
 
 /// The command as it was given, in a form that a shell takes.
 pub fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| {
-        let word = word.to_string_lossy().into_owned();
-        let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| shell::quoted(&word.to_string_lossy()));
     format!("latens {}", words.collect::<Vec<_>>().join(" "))
 }
 

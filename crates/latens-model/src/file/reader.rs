@@ -9,6 +9,7 @@ use super::{
     At, Diagnostic, FitDef, HeldOutDef, Hold, LqrDef, MeasurementDef, Method, ModelFile,
     NetworkDef, SimulationDef, Span, StateDef, TableDef, UnknownDef, keys,
 };
+use crate::limits::{STEPS, SUBSTEPS, UNITS};
 use crate::settings::SettingsLayer;
 use crate::suggest::suggest;
 
@@ -53,7 +54,7 @@ impl<'t> Reader<'t> {
             method: self
                 .choice(time, "method", Method::NAMES)
                 .unwrap_or(Method::Euler),
-            substeps: self.count(time, "substeps").unwrap_or(1),
+            substeps: self.count(time, "substeps", SUBSTEPS).unwrap_or(1),
             hold: self
                 .choice(time, "hold", &Hold::NAMES)
                 .unwrap_or(Hold::ZeroOrder),
@@ -150,6 +151,11 @@ impl<'t> Reader<'t> {
             self.fail(text.span, format!("`{}` is not a layer", text.value), help);
             return None;
         };
+        if units > UNITS {
+            let message = format!("a layer of {units} units is more than can be learned");
+            self.fail(text.span, message, format!("it has at most {UNITS}"));
+            return None;
+        }
         if let Some(&(_, activation)) = Activation::NAMES.iter().find(|(n, _)| *n == name) {
             return Some((units, activation));
         }
@@ -304,7 +310,7 @@ impl<'t> Reader<'t> {
             }
         }
         SimulationDef {
-            steps: self.count(fields, "steps"),
+            steps: self.count(fields, "steps", STEPS),
             inputs: self.named_expressions(fields, "inputs"),
             process_noise: self.named_numbers(fields, "process_noise"),
             lqr,

@@ -235,8 +235,8 @@ impl Reader<'_> {
         None
     }
 
-    pub fn count(&mut self, fields: Fields, key: &str) -> Option<usize> {
-        let number = self.whole(fields, key, 1..=u64::MAX);
+    pub fn count(&mut self, fields: Fields, key: &str, most: usize) -> Option<usize> {
+        let number = self.whole(fields, key, 1..=most as u64);
         number.map(|n| n as usize)
     }
 

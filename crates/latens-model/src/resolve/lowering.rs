@@ -3,6 +3,7 @@
 use super::super::diagnostic::Span;
 use super::super::expression::{Expr, Kind, Operator};
 use super::super::graph::{Binary, Id, Node, Unary};
+use super::super::limits::{ARGUMENTS, DEPTH};
 use super::functions::{self, ELSEWHERE, FUNCTIONS};
 use super::names::{PI, Symbol, TIME};
 use super::{Lowering, Place, Variant};
@@ -11,6 +12,25 @@ use crate::suggest::suggest;
 impl<'a> Lowering<'a> {
     /// The node of an expression; `None` where it has a mistake.
     pub fn lower(&mut self, expr: &'a Expr, place: Place) -> Option<Id> {
+        self.depth += 1;
+        let node = if self.depth > DEPTH {
+            self.too_deep(&expr.span)
+        } else {
+            self.lower_kind(expr, place)
+        };
+        self.depth -= 1;
+        node
+    }
+
+    fn too_deep(&mut self, span: &Span) -> Option<Id> {
+        let message = format!(
+            "{} has more than {DEPTH} expressions inside each other, with those that it names",
+            self.root
+        );
+        self.fail(span, message, "shorten the chain of [expressions]")
+    }
+
+    fn lower_kind(&mut self, expr: &'a Expr, place: Place) -> Option<Id> {
         match &expr.kind {
             Kind::Number(value) => Some(self.graph.constant(*value)),
             Kind::Name(name) => self.name(name, &expr.span, place),
@@ -22,11 +42,34 @@ impl<'a> Lowering<'a> {
                 let a = self.lower(a, place)?;
                 Some(self.graph.unary(Unary::Not, a))
             }
-            Kind::Binary(op, a, b) => {
-                // both, for the mistakes of both
-                let (a, b) = (self.lower(a, place), self.lower(b, place));
-                let (a, b) = (a?, b?);
-                let (op, a, b) = match op {
+            Kind::Binary(..) => self.operations(expr, place),
+            Kind::Call {
+                name,
+                name_span,
+                arguments,
+                output,
+            } => {
+                let values = arguments.iter().map(|a| self.lower(a, place)).collect();
+                self.call(name, name_span, values, output.as_ref(), place)
+            }
+            Kind::Invalid => None,
+        }
+    }
+
+    /// An infix operation. A sum of many terms is one inside another on its left: those are taken in a
+    /// loop, which no length exhausts.
+    fn operations(&mut self, expr: &'a Expr, place: Place) -> Option<Id> {
+        let (mut first, mut rest) = (expr, Vec::new());
+        while let Kind::Binary(operator, left, right) = &first.kind {
+            rest.push((*operator, &**right));
+            first = left;
+        }
+        let mut sum = self.lower(first, place);
+        for (operator, right) in rest.into_iter().rev() {
+            // both sides, for the mistakes of both
+            let right = self.lower(right, place);
+            sum = sum.zip(right).map(|(a, b)| {
+                let (operation, a, b) = match operator {
                     Operator::Or => (Binary::Or, a, b),
                     Operator::And => (Binary::And, a, b),
                     Operator::Less => (Binary::Less, a, b),
@@ -41,19 +84,10 @@ impl<'a> Lowering<'a> {
                     Operator::Divide => (Binary::Divide, a, b),
                     Operator::Power => (Binary::Power, a, b),
                 };
-                Some(self.graph.binary(op, a, b))
-            }
-            Kind::Call {
-                name,
-                name_span,
-                arguments,
-                output,
-            } => {
-                let values = arguments.iter().map(|a| self.lower(a, place)).collect();
-                self.call(name, name_span, values, output.as_ref(), place)
-            }
-            Kind::Invalid => None,
+                self.graph.binary(operation, a, b)
+            });
         }
+        sum
     }
 
     /// A named constant or expression, built once.
@@ -125,11 +159,12 @@ impl<'a> Lowering<'a> {
 
     /// p = guess + scale·θ, or p = guess·exp(scale/guess·θ) where it must stay positive.
     fn unknown(&mut self, i: usize, span: &Span, place: Place) -> Option<Id> {
-        let def = &self.file.unknowns[i];
+        let file = self.file;
+        let def = &file.unknowns[i];
         let name = &def.name.value;
         if self.variant == Variant::Truth || place == Place::Control {
-            if let Some(expr) = self.file.truth_of(name) {
-                return self.lower(expr, Place::Constant);
+            if let Some(expr) = file.truth_of(name) {
+                return self.named(name, expr, Place::Constant);
             }
             let message = format!("the truth section does not say what `{name}` is");
             let help = format!("add {name} = … to [truth]");
@@ -230,6 +265,10 @@ impl<'a> Lowering<'a> {
             };
             let help = "pass what the unknown equation can depend on, the same number everywhere; a constant nobody knows belongs in [unknowns]";
             return self.fail(span, message, help);
+        }
+        if given > ARGUMENTS {
+            let message = format!("network `{name}` is called with {given} arguments");
+            return self.fail(span, message, format!("it takes at most {ARGUMENTS}"));
         }
         if outputs.is_empty() {
             return None; // reported with its definition

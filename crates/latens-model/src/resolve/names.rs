@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::super::diagnostic::Diagnostic;
 use super::super::expression::is_name_start;
 use super::super::file::{At, FitDef, ModelFile};
+use super::super::limits::NAME_LENGTH;
 use super::functions;
 use crate::settings::Owner;
 use crate::suggest::suggest;
@@ -107,7 +108,13 @@ pub(super) fn form_mistake(name: &At<String>) -> Option<Diagnostic> {
     let reserved = ["and", "or", "not", TIME, PI].contains(&text)
         || functions::arguments(text).is_some()
         || text.starts_with("truth_");
-    let (message, help) = if !(starts && rest) {
+    let (message, help) = if text.chars().count() > NAME_LENGTH {
+        let start: String = text.chars().take(20).collect();
+        (
+            format!("the name `{start}…` is too long"),
+            "a name has at most 100 characters",
+        )
+    } else if !(starts && rest) {
         (
             format!("`{text}` cannot be used in an equation"),
             "a name is letters, the digits 0 to 9 and _, and does not start with a digit",

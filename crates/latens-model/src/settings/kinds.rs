@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 use crate::file::{At, Fields, Reader, Value};
-
-/// Passes, starts or segments that nobody means.
-pub(super) const MOST: u64 = 1_000_000;
+use crate::limits::PASSES;
 
 /// The size of a noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -118,7 +116,7 @@ macro_rules! kind {
 }
 
 kind!(Count, Form::Count, usize => usize,
-    |r, f, key| r.whole(f, key, 1..=MOST).map(|n| n as usize));
+    |r, f, key| r.whole(f, key, 1..=PASSES as u64).map(|n| n as usize));
 kind!(Seed, Form::Seed, u64 => u64, |r, f, key| r.whole(f, key, 0..=i64::MAX as u64));
 kind!(Flag, Form::Flag, bool => bool, |r, f, key| r.flag(f, key));
 kind!(Positive, Form::Positive, f64 => f64, |r, f, key| r.positive(f, key));

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::kinds::MOST;
 use super::{Form, Setting, Settings, TABLE};
+use crate::limits::PASSES;
 
 /// The JSON Schema of the section `[fit]`.
 pub fn schema() -> Value {
@@ -29,7 +29,9 @@ fn form_schema(form: Form) -> Value {
     match form {
         // any name: solvers register themselves
         Form::Solver => json!({ "type": "string", "examples": ["batch"] }),
-        Form::Count => json!({ "type": "integer", "minimum": 1, "maximum": MOST, "examples": [4] }),
+        Form::Count => {
+            json!({ "type": "integer", "minimum": 1, "maximum": PASSES, "examples": [4] })
+        }
         Form::Seed => json!({ "type": "integer", "minimum": 0, "examples": [3] }),
         Form::Flag => json!({ "type": "boolean" }),
         Form::Positive => positive,

@@ -3,6 +3,7 @@
 mod derivatives;
 mod equation_errors;
 mod expressions;
+mod limits;
 mod mistakes;
 mod model_errors;
 mod oracle;

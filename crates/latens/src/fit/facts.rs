@@ -29,8 +29,8 @@ use crate::solve::checkpoint::Checkpoint;
 use crate::solve::ladder::Rung;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
 
-/// Version of the folder's layout.
-const FORMAT: u32 = 1;
+/// Version of the folder's layout. The first had no checksums, and is still read.
+const FORMAT: u32 = 2;
 
 /// The folder of a member of an ensemble, inside of the fit's.
 pub fn member_folder(place: usize) -> String {
@@ -383,20 +383,35 @@ impl Facts {
         self.contradicted.then_some(widening)
     }
 
+    /// Whether the folder has checksums of its files.
+    pub(crate) fn has_checksums(&self) -> bool {
+        self.format >= 2
+    }
+
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(self)?;
+        // whatever it was read from
+        let current = Self {
+            format: FORMAT,
+            ..self.clone()
+        };
+        let mut text = serde_json::to_vec_pretty(&current)?;
         text.push(b'\n');
         Ok(text)
     }
 
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let damaged = |e| format!("this file is damaged: {e}; restore it or repeat the fit");
-        let value: Value = serde_json::from_slice(bytes).map_err(damaged)?;
-        match value.get("format").and_then(Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT) => {}
+        // alone, whatever the rest is
+        #[derive(Deserialize)]
+        struct Layout {
+            format: Option<u64>,
+        }
+        let layout: Layout = serde_json::from_slice(bytes).map_err(damaged)?;
+        match layout.format {
+            Some(format) if (1..=u64::from(FORMAT)).contains(&format) => {}
             Some(format) => {
                 return Err(format!(
-                    "this file has format {format}, this Latens reads format {FORMAT}; use the version that wrote it"
+                    "this file has format {format}, this Latens reads formats 1 to {FORMAT}; use the version that wrote it"
                 ));
             }
             None => {

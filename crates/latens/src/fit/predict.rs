@@ -5,6 +5,7 @@ use crate::filter::bands::{Bands, Mode};
 use crate::filter::exact_trajectory;
 use crate::filter::smoother::{Smoothed, Smoother};
 use crate::look::region::{self, Region};
+use crate::look::sampling::check_duration;
 use crate::model::Model;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
@@ -161,7 +162,7 @@ impl Predictor<'_> {
                 record.len()
             ));
         }
-        Ok(())
+        check_duration(self.model, record, self.dt)
     }
 
     /// Predicts a record's states from its inputs, and from its first samples where asked for.

@@ -15,6 +15,7 @@ use crate::model::suggest;
 use crate::numerics::score;
 use crate::numerics::score::named::{Scores, state_scores};
 use crate::record::{Layout, Record, RecordError, Source, Table};
+use crate::simulate::check_steps;
 use crate::{Divergence, Error};
 
 /// How a record is predicted.
@@ -443,6 +444,7 @@ impl Fit {
                 names.join(", ")
             )));
         }
+        check_steps(&self.model, samples)?;
         let time = (0..samples).map(|k| k as f64 * self.facts.sample_time);
         Ok(Record {
             name: "simulation".into(),

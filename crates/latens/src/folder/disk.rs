@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{ENSEMBLE, FACTS, MODEL, STATES, STREAM, Sink, WEIGHTS};
+use super::{CHECKSUMS, ENSEMBLE, FACTS, MODEL, STATES, STREAM, Sink, WEIGHTS};
 use crate::Error;
 
 /// What somebody made of the fit, and can make again.
@@ -115,7 +115,7 @@ fn belongs(name: &str) -> bool {
     let states = name
         .strip_prefix(STATES)
         .and_then(|n| n.strip_suffix(".csv"));
-    [MODEL, FACTS, WEIGHTS, STREAM, ENSEMBLE, PAGE].contains(&name)
+    [MODEL, FACTS, WEIGHTS, STREAM, ENSEMBLE, CHECKSUMS, PAGE].contains(&name)
         || states.is_some_and(|n| {
             n.is_empty()
                 || n.strip_prefix('_')

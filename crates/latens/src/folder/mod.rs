@@ -6,6 +6,7 @@
 //!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
 //!     states.csv            the states over time (states_1.csv, … for several records)
 //!     ensemble/1, …         the members of an ensemble, each a fit
+//!     checksums.sha256      of each of these files
 //!     stream.safetensors    only in the snapshot of a stream: the filter, see [`Fit::stream`]
 //! ```
 //!
@@ -13,6 +14,8 @@
 //! covariance, draws and states bit for bit, so that what is loaded predicts what was fitted.
 //! Fitting the same records again with the settings in `fit.json` gives the same bits.
 
+mod check;
+mod checksums;
 mod disk;
 mod states;
 mod stream;
@@ -21,10 +24,13 @@ mod weights;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 pub use disk::check;
+
+use checksums::Checksums;
+use weights::REPEAT;
 
 use crate::Error;
 use crate::fit::facts::member_folder;
@@ -39,6 +45,11 @@ const FACTS: &str = "fit.json";
 const STATES: &str = "states";
 const STREAM: &str = "stream.safetensors";
 const ENSEMBLE: &str = "ensemble";
+const CHECKSUMS: &str = "checksums.sha256";
+
+/// Bytes of `fit.json`, and of any other file of a fit.
+const FACTS_BYTES: u64 = 16 << 20;
+const FILE_BYTES: u64 = 1 << 30;
 
 /// The files of a fit by their path inside the folder: a folder that is on no disk.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -47,7 +58,7 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 type Sink<'s> = dyn FnMut(String, Vec<u8>) -> Result<(), Error> + 's;
 
 /// Gives the bytes of a file of a fit.
-type Read<'f> = dyn Fn(&str) -> Result<Cow<'f, [u8]>, Error> + 'f;
+type ReadFile<'f> = dyn Fn(&str) -> Result<Cow<'f, [u8]>, Error> + 'f;
 
 impl Fit {
     /// Writes the folder, whole or not at all. One that exists is left alone; see [`Fit::replace`].
@@ -100,10 +111,10 @@ impl Fit {
                 "this folder holds no fit: it has no {FACTS}; `latens fit … -o run` writes one"
             ));
         }
+        let failed = |e| Error::io("read", folder, e);
+        let root = fs::canonicalize(folder).map_err(failed)?;
         decode(folder, &|name| {
-            let path = folder.join(name);
-            let bytes = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
-            Ok(Cow::Owned(bytes))
+            read_inside(&root, &folder.join(name)).map(Cow::Owned)
         })
     }
 
@@ -140,8 +151,17 @@ impl Fit {
         Ok(())
     }
 
-    /// The files of this fit alone.
+    /// The files of this fit alone, their checksums last.
     fn own_files(&self, put: &mut Sink) -> Result<(), Error> {
+        let mut checksums = Checksums::default();
+        self.plain_files(&mut |name, bytes| {
+            checksums.add(&name, &bytes);
+            put(name, bytes)
+        })?;
+        put(CHECKSUMS.into(), checksums.encode())
+    }
+
+    fn plain_files(&self, put: &mut Sink) -> Result<(), Error> {
         put(MODEL.into(), self.model.text.as_bytes().to_vec())?;
         put(WEIGHTS.into(), weights::encode(self)?)?;
         let json = self.facts.to_json();
@@ -161,6 +181,39 @@ impl Fit {
     }
 }
 
+/// A file of a folder, which may be a stranger's: no link leads out of it, nothing is waited for, and
+/// there is an end.
+fn read_inside(root: &Path, path: &Path) -> Result<Vec<u8>, Error> {
+    let fail = |message: String| {
+        Err(Error::Folder {
+            path: path.into(),
+            message,
+        })
+    };
+    let failed = |e| Error::io("read", path, e);
+    let real = fs::canonicalize(path).map_err(failed)?;
+    if !real.starts_with(root) {
+        return fail(
+            "this is a link that leads out of the folder; put the file itself here".into(),
+        );
+    }
+    if !fs::metadata(&real).map_err(failed)?.is_file() {
+        return fail("this is not a file; restore it or repeat the fit".into());
+    }
+    let most = if path.ends_with(FACTS) {
+        FACTS_BYTES
+    } else {
+        FILE_BYTES
+    };
+    let mut bytes = Vec::new();
+    let mut start = fs::File::open(&real).map_err(failed)?.take(most + 1);
+    start.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return fail(format!("this file has more than {} MB", most >> 20));
+    }
+    Ok(bytes)
+}
+
 /// Records whose states a folder has.
 fn own_records(facts: &Facts) -> usize {
     let own = facts.records.iter().filter(|r| r.role != Role::Test);
@@ -175,17 +228,36 @@ fn states_file(place: usize, records: usize) -> String {
     }
 }
 
-fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
-    let fail = |name: &str, message: String| {
-        Err(Error::Folder {
-            path: folder.join(name),
-            message,
-        })
+fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
+    let failure = |name: &str, message: String| Error::Folder {
+        path: folder.join(name),
+        message,
     };
-    let facts = match Facts::from_json(&read(FACTS)?) {
+    let fail = |name: &str, message: String| Err(failure(name, message));
+    let bytes = read(FACTS)?;
+    let facts = match Facts::from_json(&bytes) {
         Ok(facts) => facts,
         Err(message) => return fail(FACTS, message),
     };
+    // the first version wrote none
+    let checksums = if facts.has_checksums() {
+        Some(Checksums::decode(&read(CHECKSUMS)?))
+    } else {
+        None
+    };
+    let verified = |name: &str, bytes: &[u8]| match &checksums {
+        Some(checksums) => checksums.verify(name, bytes),
+        None => Ok(()),
+    };
+    let read_own = |name: &str| {
+        let bytes = read(name)?;
+        let own = verified(name, &bytes);
+        own.map_err(|message| failure(name, message))?;
+        Ok::<_, Error>(bytes)
+    };
+    if let Err(message) = verified(FACTS, &bytes) {
+        return fail(FACTS, message);
+    }
     let text = read(MODEL)?;
     if sha256(&text) != facts.model_sha256 {
         return fail(
@@ -199,23 +271,24 @@ fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
         Structure::Whole => model,
         simpler => model.simplified(simpler),
     };
-    let bytes = read(WEIGHTS)?;
+    if let Err(message) = check::facts(&facts, &model) {
+        return fail(FACTS, format!("{message}; {REPEAT}"));
+    }
+    let bytes = read_own(WEIGHTS)?;
     let precision = crate::solve::precision(&facts.settings);
-    let members = facts.ensemble.iter().map(|m| {
-        let inside = |name: &str| read(&format!("{}/{name}", m.run));
-        decode(&folder.join(&m.run), &inside)
-    });
-    let members = members.collect::<Result<_, _>>()?;
+    let members = members(folder, &facts, read)?;
     let weights = match weights::decode(&bytes, &mut model, precision) {
         Ok(weights) => weights,
         Err(message) => return fail(WEIGHTS, message),
     };
     let stream = match &facts.stream {
         None => None,
-        Some(own) => match stream::decode(&read(STREAM)?, &model, &weights.theta, own, precision) {
-            Ok(state) => Some(state),
-            Err(message) => return fail(STREAM, message),
-        },
+        Some(own) => {
+            match stream::decode(&read_own(STREAM)?, &model, &weights.theta, own, precision) {
+                Ok(state) => Some(state),
+                Err(message) => return fail(STREAM, message),
+            }
+        }
     };
     let mut fit = Fit {
         name: folder.display().to_string(),
@@ -233,7 +306,7 @@ fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
     for place in 0..count {
         let name = states_file(place, count);
         let path = folder.join(&name);
-        let table = read(&name).and_then(|bytes| {
+        let table = read_own(&name).and_then(|bytes| {
             Table::from_csv(&path.display().to_string(), &bytes).map_err(Error::from)
         });
         // states that cannot be read are no reason not to use the rest
@@ -243,6 +316,24 @@ fn decode(folder: &Path, read: &Read) -> Result<Fit, Error> {
         }
     }
     Ok(fit)
+}
+
+/// The members of an ensemble: fits of the same model, in folders of this one.
+fn members(folder: &Path, facts: &Facts, read: &ReadFile) -> Result<Vec<Fit>, Error> {
+    let each = facts.ensemble.iter().enumerate().map(|(place, member)| {
+        let inside = |name: &str| read(&format!("{}/{name}", member.run));
+        // a folder of another model may be large: it is not read
+        let bytes = inside(FACTS)?;
+        let path = folder.join(&member.run);
+        let failure = |message: String| Error::Folder {
+            path: path.join(FACTS),
+            message: format!("{message}; {REPEAT}"),
+        };
+        let own = Facts::from_json(&bytes).map_err(failure)?;
+        check::member(&own, facts, place).map_err(failure)?;
+        decode(&path, &inside)
+    });
+    each.collect()
 }
 
 #[cfg(test)]

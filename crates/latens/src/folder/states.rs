@@ -15,6 +15,7 @@ use std::path::Path;
 use crate::Error;
 use crate::fit::table::append;
 use crate::fit::{Fit, Track};
+use crate::look::sampling::check_duration;
 use crate::model::Model;
 use crate::numerics::Trajectory;
 use crate::record::{Layout, Mapping, Record, RecordError, Table};
@@ -44,6 +45,17 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
         ..Layout::of(&fit.model)
     };
     let record = Record::from_table(table, &layout, &Mapping::default(), None)?;
+    let samples = fit.facts.records[place].samples;
+    if record.len() != samples {
+        return Err(Error::Folder {
+            path: path.into(),
+            message: format!(
+                "this file has {} samples, fit.json says {samples}; repeat the fit",
+                record.len()
+            ),
+        });
+    }
+    check_duration(&fit.model, &record, fit.facts.sample_time)?;
     let n = fit.model.states.len();
     let values = |kind: &str| -> Result<Trajectory, Error> {
         let mut found = Trajectory::filled(f64::NAN, record.len(), n);

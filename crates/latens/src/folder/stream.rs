@@ -48,7 +48,8 @@ pub(super) fn decode(
     precision: Precision,
 ) -> Result<State, String> {
     let file = unpack(bytes)?;
-    let damaged = "this file does not belong to the run; restore it, or go on from the run alone by removing it and `stream` in fit.json";
+    let damaged =
+        "this file does not belong to the run; restore it, or go on from the run that it came from";
     let read = |name: &str| file.any(name);
     let (n, p) = (model.states.len(), theta.len());
     let (mean, spread, cross) = (read("mean")?, read("spread")?, read("cross")?);
@@ -57,7 +58,10 @@ pub(super) fn decode(
         && spread.len() == n * n
         && [0, n * p].contains(&cross.len())
         && input.len() == model.inputs.len()
-        && factor.len() == 2;
+        && factor.len() == 2
+        && factor[0] > 0.0
+        && (0..n).all(|i| spread[i * n + i] >= 0.0)
+        && facts.progress.time.is_finite();
     if !fits {
         return Err(damaged.into());
     }

@@ -318,6 +318,22 @@ fn an_error_on_the_way_leaves_the_old_fit_and_nothing_else() {
     assert_eq!(case.names(), ["run"]);
 }
 
+/// Bytes with one text in place of another, of the same length.
+fn text_of(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|w| w == from.as_bytes());
+    let mut changed = bytes.to_vec();
+    changed[at.unwrap()..][..from.len()].copy_from_slice(to.as_bytes());
+    changed
+}
+
+/// Makes a folder one of the first version, whose files have no checksums.
+fn unsign(folder: &Path) {
+    fs::remove_file(folder.join(CHECKSUMS)).unwrap();
+    let facts = fs::read(folder.join(FACTS)).unwrap();
+    let facts = text_of(&facts, "\"format\": 2", "\"format\": 1");
+    fs::write(folder.join(FACTS), facts).unwrap();
+}
+
 #[test]
 fn damage_is_named() {
     let case = Case::new();
@@ -334,17 +350,26 @@ fn damage_is_named() {
         assert!(shown.contains(file) && shown.contains(expected), "{shown}");
         fs::write(&path, good).unwrap();
     };
+    fs::write(case.folder().join(CHECKSUMS), "").unwrap();
+    assert!(message(&case).contains("fit.json: this file is damaged, or was changed"));
+    case.save(true).unwrap();
+    damage(
+        FACTS,
+        &|b| text_of(b, "\"seed\": 1", "\"seed\": 2"),
+        "was changed",
+    );
+    damage(
+        WEIGHTS,
+        &|b| [&b[..b.len() - 1], &[1]].concat(),
+        "was changed",
+    );
     damage(FACTS, &|b| b[..b.len() / 2].to_vec(), "is damaged");
     damage(FACTS, &|_| b"{}".to_vec(), "no `format`");
     damage(FACTS, &|_| b"{\"format\": 99}".to_vec(), "format 99");
     damage(MODEL, &|b| [b, b"# edited\n"].concat(), "was changed");
     damage(WEIGHTS, &|b| b[..b.len() - 8].to_vec(), "is damaged");
-    let text_of = |b: &[u8], from: &str, to: &str| {
-        let at = b.windows(from.len()).position(|w| w == from.as_bytes());
-        let mut changed = b.to_vec();
-        changed[at.unwrap()..][..from.len()].copy_from_slice(to.as_bytes());
-        changed
-    };
+    // as the first version wrote it: without checksums
+    unsign(&case.folder());
     damage(
         WEIGHTS,
         &|b| text_of(b, "friction.scale", "friction.scala"),
@@ -352,4 +377,102 @@ fn damage_is_named() {
     );
     fs::remove_file(case.folder().join(WEIGHTS)).unwrap();
     assert!(message(&case).starts_with("cannot read "));
+}
+
+/// What cannot be is refused by its name, whoever wrote the folder.
+#[test]
+fn facts_that_cannot_be_are_named() {
+    use crate::fit::MemberFacts;
+    use crate::solve::checkpoint::Checkpoint;
+    let member = |run: &str| MemberFacts {
+        seed: 1,
+        weight: None,
+        run: run.into(),
+        nrmse: vec![],
+        mean_nrmse: vec![],
+    };
+    type Change = Box<dyn Fn(&mut Facts)>;
+    let changes: [(&str, Change); 12] = [
+        (
+            "`noise.process` has 1",
+            Box::new(|f| f.noise.process.truncate(1)),
+        ),
+        (
+            "`noise.measurement` has the value -1",
+            Box::new(|f| f.noise.measurement[0] = -1.0),
+        ),
+        (
+            "`scales.scale` has the value 0",
+            Box::new(|f| f.scales.scale[1] = 0.0),
+        ),
+        (
+            "`sample_time` has the value 0",
+            Box::new(|f| f.sample_time = 0.0),
+        ),
+        ("`unknowns` are not those", Box::new(|f| f.unknowns.clear())),
+        (
+            "`regions.points` has 2",
+            Box::new(|f| f.regions[0].points[0].push(0.0)),
+        ),
+        (
+            "at most 1000 starts",
+            Box::new(|f| f.settings.ensemble = 1_000_000),
+        ),
+        (
+            "at most 1000000",
+            Box::new(|f| f.settings.hidden_noise = 1e9.into()),
+        ),
+        ("`solver` is joint", Box::new(|f| f.solver = "joint".into())),
+        (
+            "not in the folder ensemble/1",
+            Box::new(move |f| f.ensemble = vec![member(".")]),
+        ),
+        (
+            "`checkpoint` is not one of the solver batch",
+            Box::new(|f| f.checkpoint = Some(Checkpoint::Pass(2))),
+        ),
+        (
+            "`checkpoint.prior` has 1",
+            Box::new(|f| match &mut f.checkpoint {
+                Some(Checkpoint::Stage(stage)) => stage.prior.truncate(1),
+                other => panic!("{other:?}"),
+            }),
+        ),
+    ];
+    let case = Case::fitted(1, &settings("batch", 1));
+    for (expected, change) in changes {
+        let mut fit = case.fit.clone();
+        change(&mut fit.facts);
+        let files = fit.to_files().unwrap();
+        let message = Fit::from_files(&files, "run").unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// A member is a fit of the same model, and no ensemble: else a folder could hold itself.
+#[test]
+fn a_member_belongs_to_its_ensemble() {
+    let settings = Settings {
+        ensemble: 2,
+        ..settings("alternating", 1)
+    };
+    let case = Case::fitted(1, &settings);
+    assert!(Fit::from_files(&case.fit.to_files().unwrap(), "run").is_ok());
+    let refused = |change: &dyn Fn(&mut Fit), expected: &str| {
+        let mut fit = case.fit.clone();
+        change(&mut fit.members[1]);
+        let files = fit.to_files().unwrap();
+        let message = Fit::from_files(&files, "run").unwrap_err().to_string();
+        assert!(message.starts_with("run/ensemble/2/fit.json"), "{message}");
+        assert!(message.contains(expected), "{message}");
+    };
+    let other = |m: &mut Fit| m.facts.model_sha256 = sha256(b"another");
+    refused(&other, "a fit of another model");
+    refused(&|m| m.facts.seed += 1, "another seed");
+    refused(&|m| m.facts.sample_time *= 2.0, "another sample time");
+    let ensemble = case.fit.facts.ensemble.clone();
+    refused(
+        &|m| m.facts.ensemble.clone_from(&ensemble),
+        "an ensemble itself",
+    );
 }

@@ -142,9 +142,14 @@ pub(super) fn decode(
     let scaling = |network: &Network| {
         let of = |what: &str, count: usize| read(&format!("{}.{what}", network.name), &[count]);
         let (arguments, outputs) = (network.arguments, network.outputs.len());
+        let scale = of("scale", arguments)?;
+        if let Some(value) = scale.iter().find(|s| **s <= 0.0) {
+            let name = &network.name;
+            return Err(format!("`{name}.scale` has the value {value}; {REPEAT}"));
+        }
         Ok(Scaling {
             center: of("center", arguments)?,
-            scale: of("scale", arguments)?,
+            scale,
             output: of("output", outputs)?,
         })
     };
@@ -157,12 +162,12 @@ pub(super) fn decode(
     let packed = read(COVARIANCE, &[n * (n + 1) / 2])?;
     // the recursions draw none, nor did the first versions of batch
     let draws = match file.view(DRAWS) {
-        Ok(view) => {
+        Ok(view) if n > 0 => {
             let count = view.shape().first().copied().unwrap_or(0);
             let all = read(DRAWS, &[count, n])?;
             all.chunks_exact(n).map(<[f64]>::to_vec).collect()
         }
-        Err(_) => Vec::new(),
+        _ => Vec::new(),
     };
     Ok(Weights {
         theta,
@@ -181,13 +186,14 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Tensors<'_>, String> {
     Ok(Tensors(file))
 }
 
-const REPEAT: &str = "restore it or repeat the fit";
+/// What to do about a file that is not what was written.
+pub(super) const REPEAT: &str = "restore it or repeat the fit";
 
 impl Tensors<'_> {
     /// A tensor of a known shape.
     fn exactly(&self, name: &str, shape: &[usize]) -> Result<Vec<f64>, String> {
         let view = self.view(name)?;
-        if view.dtype() != Dtype::F64 || view.shape() != shape {
+        if view.shape() != shape || view.dtype() != Dtype::F64 {
             return Err(format!(
                 "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {REPEAT}",
                 view.dtype(),
@@ -199,7 +205,11 @@ impl Tensors<'_> {
 
     /// The numbers of a tensor, which must be finite.
     pub(super) fn any(&self, name: &str) -> Result<Vec<f64>, String> {
-        let numbers = self.view(name)?.data().as_chunks::<8>().0.iter();
+        let view = self.view(name)?;
+        if view.dtype() != Dtype::F64 {
+            return Err(format!("`{name}` is {:?}, not F64; {REPEAT}", view.dtype()));
+        }
+        let numbers = view.data().as_chunks::<8>().0.iter();
         let values: Vec<f64> = numbers.map(|b| f64::from_le_bytes(*b)).collect();
         match values.iter().position(|v| !v.is_finite()) {
             Some(i) => Err(format!("`{name}`[{i}] is {}; {REPEAT}", values[i])),

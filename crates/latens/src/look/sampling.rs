@@ -3,6 +3,8 @@
 use crate::Error;
 use crate::model::Model;
 use crate::record::Record;
+use crate::record::limits::{GAP, SPARSITY, SUBSTEPS};
+use crate::text::number;
 
 /// The sample time of records that a fit can use.
 ///
@@ -14,7 +16,37 @@ pub fn usable(model: &Model, train: &[Record], validate: &[Record]) -> Result<f6
     if train.is_empty() {
         return Err(Error::Setting("at least one record is needed".into()));
     }
-    sample_time(&all)
+    let dt = sample_time(&all)?;
+    all.iter()
+        .try_for_each(|record| check_duration(model, record, dt))?;
+    Ok(dt)
+}
+
+/// Refuses a record whose equations would take forever to follow: a stray time stamp makes a gap of
+/// any number of steps.
+///
+/// # Errors
+/// [`Error::Setting`] with what to do.
+pub fn check_duration(model: &Model, record: &Record, dt: f64) -> Result<(), Error> {
+    let name = &record.name;
+    let far = record.gaps().position(|gap| gap > GAP * dt);
+    if let Some(k) = far {
+        let [after, before, times, dt] =
+            [record.time[k + 1], record.time[k], record.gap(k) / dt, dt].map(number);
+        return Err(Error::Setting(format!(
+            "{name}: time {after} follows {before}, {times} sample times of {dt}, and the longest gap is {GAP}; correct the time, or cut the record there into two"
+        )));
+    }
+    let duration: f64 = record.gaps().map(|gap| gap / dt).sum();
+    let longest = GAP.max(SPARSITY * record.len() as f64);
+    let substeps = duration * model.substeps as f64;
+    if duration > longest || substeps > SUBSTEPS {
+        let [duration, dt, substeps] = [duration, dt, substeps].map(number);
+        return Err(Error::Setting(format!(
+            "{name} lasts {duration} sample times of {dt} and {substeps} sub-steps, of at most {longest} and {SUBSTEPS:e}; cut it into several records"
+        )));
+    }
+    Ok(())
 }
 
 /// Records that do not fit the model.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::atomic::write_atomic;
 use super::error::RecordError;
+use super::limits::{COLUMNS, VALUES};
 use super::table::{Column, Table, check_names};
 
 /// Reads a text table; `source` is the name that errors use.
@@ -67,6 +68,9 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
             });
         }
         lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        if lines.len() * columns.len() > VALUES {
+            return Err(RecordError::TooManyValues { file: file() });
+        }
     }
     if lines.is_empty() {
         return Err(RecordError::NoRows { file: file() });
@@ -83,8 +87,13 @@ pub(super) fn header_names<'h>(
 ) -> Result<Vec<Cow<'h, str>>, RecordError> {
     let file = || source.to_owned();
     let names = cells(header, delimiter)
+        .take(COLUMNS + 1)
         .collect::<Option<Vec<_>>>()
         .ok_or_else(|| RecordError::Quote { file: file(), line })?;
+    if names.len() > COLUMNS {
+        let (file, columns) = (file(), names.len());
+        return Err(RecordError::TooManyColumns { file, columns });
+    }
     if let Some(column) = names.iter().position(|name| name.is_empty()) {
         let column = column + 1;
         let file = file();

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use super::limits::{COLUMNS, LISTED, VALUES};
+
 /// A place among the rows: a physical line where the source is text, else a sample.
 /// Both count from 1, as editors and MATLAB do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,14 @@ pub struct Missing {
     pub suggestion: Option<String>,
 }
 
+/// Why a file of numbers cannot be read.
+pub(super) enum Fault {
+    /// It is not what its kind says.
+    Damaged(String),
+    /// It holds more numbers than are read.
+    TooLarge,
+}
+
 /// What can be wrong with a record or the file it is read from.
 // The fields are the numbers and names of the message.
 #[allow(missing_docs)]
@@ -83,6 +93,21 @@ pub enum RecordError {
     )]
     Unsupported { file: String },
 
+    /// More bytes than are read.
+    #[error(
+        "{file} has more than 1 GB, which is the most that is read; cut it into several records"
+    )]
+    TooLarge { file: String },
+    /// More numbers than are read.
+    #[error(
+        "{file} has more than {VALUES} numbers, which is the most that is read; leave out columns that nobody needs, or cut it into several records"
+    )]
+    TooManyValues { file: String },
+    /// More columns than are read.
+    #[error(
+        "{file} has {columns} columns or more, of at most {COLUMNS}; leave out those that nobody needs"
+    )]
+    TooManyColumns { file: String, columns: usize },
     /// Bytes that are no text.
     #[error("{file}: line {line} is not UTF-8 text; save the file with UTF-8 encoding")]
     NotUtf8 { file: String, line: usize },
@@ -183,7 +208,7 @@ pub enum RecordError {
         known: Vec<String>,
     },
     /// A mapping to a column that the file does not have.
-    #[error("the mapping {name}={column} names a column that {file} does not have{}; it has: {}", did_you_mean(.suggestion), .columns.join(", "))]
+    #[error("the mapping {name}={column} names a column that {file} does not have{}; it has: {}", did_you_mean(.suggestion), listed(.columns))]
     MappingUnknownColumn {
         file: String,
         name: String,
@@ -270,6 +295,18 @@ fn did_you_mean(suggestion: &Option<String>) -> String {
     }
 }
 
+/// Names, as many as a person reads.
+pub(super) fn listed(names: &[String]) -> String {
+    let some = names.iter().take(LISTED);
+    // nobody chose a name of this length
+    let some = some.map(|name| name.chars().take(LISTED).collect::<String>());
+    let some = some.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
 fn missing_columns(file: &str, missing: &[Missing], columns: &[String]) -> String {
     let wanted: Vec<_> = missing
         .iter()
@@ -282,7 +319,7 @@ fn missing_columns(file: &str, missing: &[Missing], columns: &[String]) -> Strin
     format!(
         "{file} has no column for {}; it has: {}. Say which column is meant: ⟦map {}⟧",
         wanted.join(", "),
-        columns.join(", "),
+        listed(columns),
         example.collect::<Vec<_>>().join("\n")
     )
 }

@@ -13,7 +13,8 @@
 mod level4;
 mod level5;
 
-use super::error::RecordError;
+use super::error::{Fault, RecordError, listed};
+use super::limits::VALUES;
 use super::table::{Column, Table};
 
 /// Reads a MATLAB file; `source` is the name that errors use.
@@ -36,9 +37,12 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         Some(_) => level5::variables(&bytes[128..], big),
         None => level4::variables(bytes),
     };
-    let variables = variables.map_err(|what| RecordError::NotMat {
-        file: file.clone(),
-        what,
+    let variables = variables.map_err(|fault| match fault {
+        Fault::Damaged(what) => RecordError::NotMat {
+            file: file.clone(),
+            what,
+        },
+        Fault::TooLarge => RecordError::TooManyValues { file: file.clone() },
     })?;
 
     let mut columns = Vec::new();
@@ -49,7 +53,7 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         let has = variables
             .iter()
             .map(|v| format!("{} ({})", v.name, v.other.unwrap_or("scalar or empty")));
-        let has = has.collect::<Vec<_>>().join(", ");
+        let has = listed(&has.collect::<Vec<_>>());
         let has = if has.is_empty() {
             "nothing".into()
         } else {

@@ -9,6 +9,7 @@ mod atomic;
 mod csv;
 mod error;
 mod layout;
+pub mod limits;
 pub mod lines;
 mod mapping;
 mod mat;

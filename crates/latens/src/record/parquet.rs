@@ -5,6 +5,12 @@
 //! double. Other columns (text, lists) may stand beside them and are a fault only when a model
 //! asks for them.
 
+mod claims;
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
 use bytes::Bytes;
 use half::f16;
 use parquet::basic::{ConvertedType, LogicalType, SortOrder, TimeUnit};
@@ -14,33 +20,68 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::error::RecordError;
+use super::error::{Fault, RecordError};
 use super::table::{Column, Table};
+
+/// Rows that are unpacked at a time.
+const BATCH: usize = 65_536;
 
 /// Reads a Parquet file; `source` is the name that errors use.
 ///
 /// # Errors
-/// Damaged, or compressed in a way that is not built in.
+/// Damaged, too large, or compressed in a way that is not built in.
 pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
-    let columns = columns(bytes).map_err(|e| RecordError::NotParquet {
-        file: source.to_owned(),
-        what: e.to_string(),
+    let file = source.to_owned();
+    let columns = contained(|| columns(bytes)).map_err(|fault| match fault {
+        Fault::Damaged(what) => RecordError::NotParquet { file, what },
+        Fault::TooLarge => RecordError::TooManyValues { file },
     })?;
     Table::new(source, columns)
 }
 
-fn columns(bytes: &[u8]) -> Result<Vec<Column>, ParquetError> {
+/// What a reader says, or that it panicked: the `parquet` crate takes some damage for a mistake of the
+/// program.
+fn contained<T>(read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    thread_local! {
+        static QUIET: Cell<bool> = const { Cell::new(false) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                usual(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    QUIET.set(false);
+    read.unwrap_or_else(|_| Err(Fault::Damaged("it is damaged".into())))
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+fn columns(bytes: &[u8]) -> Result<Vec<Column>, Fault> {
+    claims::check_footer(bytes).map_err(Fault::Damaged)?;
     let file = SerializedFileReader::new(Bytes::copy_from_slice(bytes))?;
+    let readable = claims::check_pages(bytes, file.metadata())?;
     let schema = file.metadata().file_metadata().schema_descr();
     let mut columns = Vec::new();
     for (k, about) in schema.columns().iter().enumerate() {
         let mut column = Column::new(about.path().string(), Vec::new());
         let mut first = None;
-        for group in 0..file.num_row_groups() {
-            let group = file.get_row_group(group)?;
+        for (place, readable) in readable.iter().enumerate() {
+            let group = file.get_row_group(place)?;
             let rows = group.metadata().num_rows() as usize;
             if about.max_rep_level() > 0 {
                 other(&mut column, "a list", rows);
+            } else if !readable[k] {
+                other(&mut column, "bytes", rows);
             } else {
                 let reader = group.get_column_reader(k)?;
                 read(reader, about, rows, &mut first, &mut column)?;
@@ -69,7 +110,7 @@ fn read(
     };
     let ticks = ticks(about);
     let mut integer = |value: i64| match ticks {
-        Some(ticks) => (value - *first.get_or_insert(value)) as f64 / ticks,
+        Some(ticks) => value.wrapping_sub(*first.get_or_insert(value)) as f64 / ticks,
         None => value as f64 / unit,
     };
     let values = &mut column.values;
@@ -159,7 +200,8 @@ fn each<T: DataType>(
         values.clear();
         levels.clear();
         let nullable = (present > 0).then_some(&mut levels);
-        let (records, _, _) = reader.read_records(left, nullable, None, &mut values)?;
+        let batch = left.min(BATCH);
+        let (records, _, _) = reader.read_records(batch, nullable, None, &mut values)?;
         if records == 0 {
             return Err(ParquetError::General(format!(
                 "column {} ends {left} rows early",
@@ -290,6 +332,31 @@ mod tests {
             "{label}"
         );
         assert!(read("many").unwrap_err().contains("'a list'"));
+    }
+
+    /// Every byte turned, and every length cut: a table or an error, whatever the file then claims. The
+    /// reader of the crate panics on some of them.
+    #[test]
+    fn a_damaged_file_is_a_table_or_an_error() {
+        for compression in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(Default::default()),
+        ] {
+            let whole = file(compression);
+            let mut errors = 0;
+            for k in 0..whole.len() {
+                for change in [0xff, 0x01, 0x80] {
+                    let mut bytes = whole.clone();
+                    bytes[k] ^= change;
+                    errors += usize::from(parse("a.parquet", &bytes).is_err());
+                }
+                assert!(parse("a.parquet", &whole[..k]).is_err());
+            }
+            assert!(errors > whole.len() / 3, "{errors}");
+        }
+        let panics = contained(|| -> Result<(), Fault> { panic!("as the crate does") });
+        assert!(matches!(panics, Err(Fault::Damaged(_))));
     }
 
     #[test]

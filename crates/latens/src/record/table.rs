@@ -1,9 +1,11 @@
 //! A plain table of named columns: what a file holds, before a model asks for any of it.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::error::{Cell, Place, RecordError};
+use super::limits::FILE_BYTES;
 use super::source::sha256;
 use super::{csv, mat, parquet};
 
@@ -77,20 +79,30 @@ impl Table {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let extension = path.extension().map(|e| e.to_ascii_lowercase());
-        let parse = match extension.as_ref().and_then(|e| e.to_str()) {
-            Some("csv" | "tsv" | "txt") => csv::parse,
-            Some("mat") => mat::parse,
-            Some("parquet") => parquet::parse,
-            _ => return Err(RecordError::Unsupported { file }),
-        };
-        match fs::read(path) {
-            Ok(bytes) => Ok(Self {
+        // before it is read: it may be large
+        let parse = parser(path)?;
+        match read_whole(path) {
+            Ok(Some(bytes)) => Ok(Self {
                 checksum: Some(sha256(&bytes)),
                 ..parse(&file, &bytes)?
             }),
+            Ok(None) => Err(RecordError::TooLarge { file }),
             Err(source) => Err(RecordError::Read { file, source }),
         }
+    }
+
+    /// Reads the bytes of a file; the extension of its name, which errors show, says how.
+    ///
+    /// ```
+    /// let table = latens::record::Table::from_bytes("a.csv", b"t,V\n0,1\n0.1,2\n")?;
+    /// assert!(table.names().eq(["t", "V"]));
+    /// # Ok::<(), latens::record::RecordError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// They are of no supported kind, or not what the extension says.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, RecordError> {
+        parser(Path::new(name))?(name, bytes)
     }
 
     /// Reads the bytes of a CSV file; `source` is the name that errors show.
@@ -100,6 +112,35 @@ impl Table {
     pub fn from_csv(source: &str, bytes: &[u8]) -> Result<Self, RecordError> {
         csv::parse(source, bytes)
     }
+}
+
+type Parse = fn(&str, &[u8]) -> Result<Table, RecordError>;
+
+/// What reads files of a name.
+fn parser(path: &Path) -> Result<Parse, RecordError> {
+    let extension = path.extension().map(|e| e.to_ascii_lowercase());
+    match extension.as_ref().and_then(|e| e.to_str()) {
+        Some("csv" | "tsv" | "txt") => Ok(csv::parse),
+        Some("mat") => Ok(mat::parse),
+        Some("parquet") => Ok(parquet::parse),
+        _ => Err(RecordError::Unsupported {
+            file: path.display().to_string(),
+        }),
+    }
+}
+
+/// The bytes of a file; `None` where it is too large, or has no end.
+fn read_whole(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path)?;
+    // what is no file tells no length
+    let length = file.metadata()?.len();
+    if length > FILE_BYTES {
+        return Ok(None);
+    }
+    bytes.reserve(length as usize);
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= FILE_BYTES).then_some(bytes))
 }
 
 impl<V: AsRef<[f64]>> Table<V> {

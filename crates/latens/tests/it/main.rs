@@ -6,6 +6,7 @@ mod dense;
 mod findings;
 mod fixture;
 mod gaps;
+mod hostile;
 mod layers;
 mod newton;
 #[path = "../../../latens-model/tests/it/oracle/mod.rs"]

@@ -3,17 +3,22 @@
 //! It has no signature: each variable starts with five words, the first of which has the decimal
 //! digits M (byte order), O (zero), P (number type) and T (numbers, text or sparse).
 
-use super::{Bytes, Variable, numbers};
+use super::{Bytes, Fault, VALUES, Variable, numbers};
 
-pub(super) fn variables(rest: &[u8]) -> Result<Vec<Variable>, String> {
+pub(super) fn variables(rest: &[u8]) -> Result<Vec<Variable>, Fault> {
     let big = rest.first() == Some(&0) && rest.get(..4) != Some(&[0; 4]);
     let mut file = Bytes { rest, big };
     let mut variables: Vec<Variable> = Vec::new();
+    // numbers that may still be read
+    let mut values = VALUES;
     while !file.rest.is_empty() {
-        let variable = variable(&mut file).ok_or_else(|| match variables.last() {
-            Some(last) => format!("it is damaged or cut off after variable {}", last.name),
-            None => "it does not start as one".to_owned(),
+        let variable = variable(&mut file).ok_or_else(|| {
+            Fault::Damaged(match variables.last() {
+                Some(last) => format!("it is damaged or cut off after variable {}", last.name),
+                None => "it does not start as one".to_owned(),
+            })
         })?;
+        values = (values.checked_sub(variable.values.len())).ok_or(Fault::TooLarge)?;
         variables.push(variable);
     }
     Ok(variables)

@@ -4,30 +4,36 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::{Bytes, Variable, numbers};
+use super::{Bytes, Fault, VALUES, Variable, numbers};
 
 // Types of data elements.
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 
-pub(super) fn variables(bytes: &[u8], big: bool) -> Result<Vec<Variable>, String> {
+pub(super) fn variables(bytes: &[u8], big: bool) -> Result<Vec<Variable>, Fault> {
     let mut file = Bytes { rest: bytes, big };
     let mut variables: Vec<Variable> = Vec::new();
+    // bytes that may still be unpacked, and numbers that may still be read
+    let (mut left, mut values) = (8 * VALUES, VALUES);
     while !file.rest.is_empty() {
-        let damaged = || match variables.last() {
-            Some(last) => format!("it is damaged or cut off after variable {}", last.name),
-            None => "it is damaged or cut off before its first variable".to_owned(),
+        let damaged = || {
+            Fault::Damaged(match variables.last() {
+                Some(last) => format!("it is damaged or cut off after variable {}", last.name),
+                None => "it is damaged or cut off before its first variable".to_owned(),
+            })
         };
         let mut element = file.element().ok_or_else(damaged)?;
         let mut inflated = Vec::new();
         if element.0 == COMPRESSED {
-            let mut decoder = ZlibDecoder::new(element.1);
+            let mut decoder = ZlibDecoder::new(element.1).take(left as u64 + 1);
             decoder.read_to_end(&mut inflated).map_err(|_| damaged())?;
+            left = (left.checked_sub(inflated.len())).ok_or(Fault::TooLarge)?;
             let rest = &inflated;
             element = Bytes { rest, big }.element().ok_or_else(damaged)?;
         }
         if element.0 == MATRIX {
             let variable = matrix(element.1, big).ok_or_else(damaged)?;
+            values = (values.checked_sub(variable.values.len())).ok_or(Fault::TooLarge)?;
             // MATLAB keeps the data of objects in a variable without a name.
             if !variable.name.is_empty() {
                 variables.push(variable);
@@ -68,6 +74,9 @@ fn matrix(rest: &[u8], big: bool) -> Option<Variable> {
     };
     if other.is_none() {
         let count = dimensions[0].checked_mul(dimensions[1])?;
+        if count > VALUES as u64 {
+            return None;
+        }
         if count > 0 {
             let (code, data) = content.element()?;
             variable.values = numbers(code, data, big)?;

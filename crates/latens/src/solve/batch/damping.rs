@@ -30,6 +30,11 @@ impl Default for Damping {
 }
 
 impl Damping {
+    /// λ, and the factor by which it grows next.
+    pub(crate) fn numbers(&self) -> [f64; 2] {
+        [self.value, self.growth]
+    }
+
     /// ā I + P⁻¹.
     fn scale(equations: &NormalEquations, prior: &[f64]) -> Vec<f64> {
         let diagonal = equations.diagonal();
