@@ -6,7 +6,7 @@ use latens::fit::Start;
 use latens::fit::learn::{Data, belongs_to, resume};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::checkpoint::Checkpoint;
-use latens::solve::{Observer, PassReport, Progress};
+use latens::solve::{Observer, PassReport, Progress, Trial};
 use latens::{Error, Model, Record, Settings, Silent, systems};
 
 /// Stops a fit in a pass, at a step of it.
@@ -134,7 +134,10 @@ fn a_stopped_batch_fit_ends_where_the_whole_one_ends() {
 #[test]
 fn a_fit_that_was_refining_refines() {
     let (model, record) = oscillator(Some(0.01));
-    let settings = defaults("batch");
+    let settings = Settings {
+        simplify: false,
+        ..defaults("batch")
+    };
     let whole = fit_one(&model, &record, &settings, &mut Silent).unwrap();
     let mut observer = stop_at(whole.facts.passes.len() + 1, 1);
     let fit = fit_one(&model, &record, &settings, &mut observer).unwrap();
@@ -152,6 +155,48 @@ fn a_fit_that_was_refining_refines() {
     let run = saved(&fit, &record);
     let message = go_on(&run, &record, &settings, &mut Silent);
     assert!(message.unwrap_err().to_string().contains("is finished"));
+}
+
+/// Stops as soon as the file's own structure is begun.
+#[derive(Default)]
+struct StopAfterTrials {
+    tried: bool,
+    trying: bool,
+}
+
+impl Observer for StopAfterTrials {
+    fn trying(&mut self, trial: Option<Trial>) {
+        self.trying = trial.is_some();
+        self.tried |= self.trying;
+    }
+
+    fn progress(&mut self, _progress: &Progress) -> bool {
+        self.trying || !self.tried
+    }
+}
+
+/// A fit that was stopped between two structures keeps the best of those that it had, and says that
+/// it was stopped; resumed, it comes to what it would have come to.
+#[test]
+fn structures_that_were_not_come_to_are_tried_then() {
+    let (model, record) = oscillator(Some(0.01));
+    let settings = defaults("batch");
+    let structures = |fit: &Fit| {
+        let each = fit.facts.rungs.iter().map(|r| r.structure);
+        each.collect::<Vec<_>>()
+    };
+    let whole = fit_one(&model, &record, &settings, &mut Silent).unwrap();
+    let fit = fit_one(&model, &record, &settings, &mut StopAfterTrials::default()).unwrap();
+    assert!(fit.facts.stopped && structures(&fit).len() < structures(&whole).len());
+    let run = saved(&fit, &record);
+    let fit = go_on(&run, &record, &settings, &mut Silent).unwrap();
+    assert!(!fit.facts.stopped);
+    assert_eq!(structures(&fit), structures(&whole));
+    let (found, expected) = (error(&fit), error(&whole));
+    assert!(
+        (found - expected).abs() < 0.1 * expected,
+        "{found} of {expected}"
+    );
 }
 
 #[test]
