@@ -34,7 +34,7 @@ pub fn quoted(word: &str) -> String {
 ///
 /// let found = words(r"latens fit 'it'\''s.csv' --map q=y").unwrap();
 /// assert_eq!(found, ["latens", "fit", "it's.csv", "--map", "q=y"]);
-/// assert_eq!(words("latens fit a.csv; mv b c"), None);
+/// assert_eq!(words("latens fit a.csv; ls b"), None);
 /// ```
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
