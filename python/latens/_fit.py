@@ -672,7 +672,8 @@ class Fit:
 
     def to_xarray(self, record: int = 0, *, weights: bool = False) -> xarray.Dataset:
         """Draws from the posterior, over chain and draw as ArviZ has them: unknown constants, the states over a
-        record as whole trajectories and, if asked for, the weights. Of an ensemble, those of its best member.
+        record as whole trajectories and, if asked for, the weights. Of an ensemble, or of
+        several structures that speak together, those of the best: what the others add to bands is not in them.
 
         >>> dict(fit.to_xarray().sizes)
         {'chain': 1, 'draw': 64, 'time': 401}
