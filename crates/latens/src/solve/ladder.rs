@@ -88,7 +88,9 @@ pub fn run(
         structures.retain(|s| earlier.starts.iter().any(|e| e.structure == *s));
     }
     if !problem.settings.simplify || structures.is_empty() {
-        let begun: Vec<&Resumed> = earlier.starts.iter().collect();
+        // θ of a simpler structure is none of this one
+        let begun = earlier.starts.iter();
+        let begun: Vec<&Resumed> = begun.filter(|e| e.structure == Structure::Whole).collect();
         return Ok(whole(starts::run(solver, problem, &begun, observer)?));
     }
     if structures == [Structure::Whole] && earlier.starts.is_empty() {
