@@ -36,7 +36,7 @@ impl StateFilter {
             mean: mean.to_vec(),
             covariance,
             gain: vec![0.0; n],
-            scratch: vec![0.0; n * n],
+            scratch: vec![0.0; n * n.max(2)],
             seen: Vec::with_capacity(n),
         }
     }
@@ -44,7 +44,7 @@ impl StateFilter {
     /// P ← F P Fᵀ + Q over a way of so many sample times; the mean is the caller's to move.
     pub fn predict(&mut self, f_x: &[f64], process: &[f64], samples: f64) {
         let n = self.mean.len();
-        sandwich(f_x, &mut self.covariance, &mut self.scratch, n);
+        sandwich(f_x, &mut self.covariance, &mut self.scratch[..n * n], n);
         for (i, q) in process.iter().enumerate() {
             self.covariance[i * n + i] += q * samples;
         }
@@ -68,8 +68,20 @@ impl StateFilter {
         // Written out, the Joseph form collapses to P − KHP, which loses definiteness where r is
         // tiny; the product itself does not: it is a sum of squares whatever the rounding. A row
         // of I − KH has entries on the diagonal and at the states that the channel sees.
+        if let [only] = seen[..] {
+            self.correct_seeing(only, h[only], r);
+        } else {
+            self.correct_covariance(h, r);
+        }
+        s
+    }
+
+    fn correct_covariance(&mut self, h: &[f64], r: f64) {
+        let n = self.mean.len();
+        let (p, gain, seen) = (&mut self.covariance, &self.gain, &self.seen);
+        let scratch = &mut self.scratch[..n * n];
         let others = |i: usize| seen.iter().copied().filter(move |&j| j != i);
-        for (i, row) in self.scratch.chunks_exact_mut(n).enumerate() {
+        for (i, row) in scratch.chunks_exact_mut(n).enumerate() {
             let own = 1.0 - gain[i] * h[i];
             for (x, p) in row.iter_mut().zip(&p[i * n..]) {
                 *x = own * p;
@@ -81,7 +93,7 @@ impl StateFilter {
                 }
             }
         }
-        for (i, row) in self.scratch.chunks_exact(n).enumerate() {
+        for (i, row) in scratch.chunks_exact(n).enumerate() {
             for j in 0..=i {
                 let own = 1.0 - gain[j] * h[j];
                 let rest: f64 = others(j).map(|m| gain[j] * h[m] * row[m]).sum();
@@ -90,7 +102,40 @@ impl StateFilter {
                 p[j * n + i] = value;
             }
         }
-        s
+    }
+
+    /// The same for a channel that sees one state, as most do: each row of P changes by that
+    /// state's alone.
+    fn correct_seeing(&mut self, state: usize, h: f64, r: f64) {
+        let n = self.mean.len();
+        let (p, gain) = (&mut self.covariance, &self.gain);
+        let (before, scaled) = self.scratch.split_at_mut(n);
+        before.copy_from_slice(&p[state * n..(state + 1) * n]);
+        for (x, k) in scaled.iter_mut().zip(gain) {
+            *x = k * h;
+        }
+        let own = 1.0 - scaled[state];
+        for i in 0..n {
+            let row = &mut p[i * n..(i + 1) * n];
+            if i == state {
+                row.iter_mut().for_each(|x| *x *= own);
+            } else {
+                for (x, b) in row.iter_mut().zip(&*before) {
+                    *x -= scaled[i] * b;
+                }
+            }
+            let seen = row[state];
+            let all = row[..=i].iter_mut().zip(&*scaled).zip(gain);
+            for ((x, scaled), k) in all {
+                *x = *x - scaled * seen + r * (gain[i] * k);
+            }
+            if state <= i {
+                row[state] = own * seen + r * (gain[i] * gain[state]);
+            }
+            for j in 0..i {
+                p[j * n + i] = p[i * n + j];
+            }
+        }
     }
 }
 
@@ -141,6 +186,30 @@ mod tests {
                     assert!((filter.covariance[i * 3 + j] - covariance[i * 3 + j]).abs() < 1e-12);
                     assert_eq!(filter.covariance[i * 3 + j], filter.covariance[j * 3 + i]);
                 }
+            }
+        }
+    }
+
+    /// The short way for a channel that sees one state is the long one to the last bit.
+    #[test]
+    fn a_channel_that_sees_one_state_is_no_special_case() {
+        for n in [1, 2, 5] {
+            for seen in 0..n {
+                let wave = |i: usize| (1.7 * i as f64).sin();
+                let root: Vec<f64> = (0..n * n).map(wave).collect();
+                let mut covariance = crate::model::small::identity(n);
+                let mut scratch = vec![0.0; n * n];
+                sandwich(&root, &mut covariance, &mut scratch, n);
+                let mut h = vec![0.0; n];
+                h[seen] = -1.3;
+                let mut short = StateFilter::new(&vec![0.0; n], &vec![0.0; n]);
+                short.covariance = covariance;
+                let mut long = short.clone();
+                short.correct(&h, 0.4, 1e-3);
+                long.seen = vec![seen];
+                long.gain = short.gain.clone();
+                long.correct_covariance(&h, 1e-3);
+                assert_eq!(short.covariance, long.covariance, "{n} states, {seen} seen");
             }
         }
     }

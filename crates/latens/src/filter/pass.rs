@@ -40,6 +40,15 @@ pub struct Means {
     pub(crate) innovation: Vec<f64>,
 }
 
+/// A step of the states.
+pub(crate) struct Increments {
+    /// δX.
+    pub states: Trajectory,
+    /// x_i − f_o(x_{i−1}) behind it, were f_o linear: −Q_x π, which needs no difference of numbers
+    /// that are nearly equal.
+    pub driving: Trajectory,
+}
+
 impl Means {
     pub(crate) fn zero(samples: usize, n: usize, c: usize) -> Self {
         Self {
@@ -393,11 +402,17 @@ impl Smoother<'_> {
     /// The increments δX.
     #[doc(hidden)]
     pub fn backward(&self, forward: &Forward, means: &Means) -> Trajectory {
+        self.increments(forward, means).states
+    }
+
+    /// The same with the defects that they leave.
+    pub(crate) fn increments(&self, forward: &Forward, means: &Means) -> Increments {
         let (n, c) = (
             self.stepper.system().states(),
             self.stepper.system().measurements(),
         );
         let mut increments = vec![0.0; means.mean.len()];
+        let mut driving = vec![0.0; means.mean.len()];
         let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
         for i in (0..self.record.len()).rev() {
             apply(
@@ -421,6 +436,13 @@ impl Smoother<'_> {
                     *p -= factor * h;
                 }
             }
+            if i > 0 {
+                let samples = self.stepper.span(self.record.gap(i - 1)).samples;
+                let row = driving[i * n..(i + 1) * n].iter_mut();
+                for (w, (q, p)) in row.zip(self.noise.process.iter().zip(&costate)) {
+                    *w = -q * samples * p;
+                }
+            }
             apply_transposed(
                 &forward.f_x[i * n * n..(i + 1) * n * n],
                 &costate,
@@ -428,7 +450,10 @@ impl Smoother<'_> {
             );
             costate.copy_from_slice(&moved);
         }
-        Trajectory::new(increments, n)
+        Increments {
+            states: Trajectory::new(increments, n),
+            driving: Trajectory::new(driving, n),
+        }
     }
 
     /// Standard deviations of the smoothed states.

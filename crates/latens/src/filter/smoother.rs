@@ -13,12 +13,15 @@
 //! The covariance of a smoothed state is P − P Λ P, with Λ carried along with π.
 //! The step is shortened until the true objective decreases.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use super::extended::ExtendedFilter;
+use super::pass::Increments;
 use crate::model::Point;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::{Cost, Noise, trajectory_cost};
+use crate::numerics::score;
 use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
 use crate::record::Record;
 
@@ -132,8 +135,9 @@ impl Smoother<'_> {
         const TOLERANCE: f64 = 1e-6;
         for _ in 0..iterations {
             let pass = self.forward(&states);
-            let increments = self.backward(&pass, &pass.means);
-            let Some((next, next_cost)) = self.search(&states, &increments, &cost) else {
+            let increments = self.increments(&pass, &pass.means);
+            let least = pass.half_square(&pass.means);
+            let Some((next, next_cost)) = self.search(&states, &increments, &cost, least) else {
                 break;
             };
             let decrease = cost.total() - next_cost.total();
@@ -153,22 +157,62 @@ impl Smoother<'_> {
     }
 
     /// The first of the step lengths 1 … 0.01 that lowers the true objective; the
-    /// short ones get past a kink of the equations, such as an `if` of the model file.
+    /// short ones get past a kink of the equations, such as an `if` of the model file. `least` is
+    /// what the linearised objective says of the whole step.
     fn search(
         &self,
         states: &Trajectory,
-        increments: &Trajectory,
+        increments: &Increments,
         cost: &Cost,
+        least: f64,
     ) -> Option<(Trajectory, Cost)> {
+        let defects = LazyCell::new(|| {
+            let next = score::one_step(self.stepper, self.record, self.theta, states);
+            states.moved(-1.0, &next)
+        });
         [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
             .into_iter()
             .find_map(|length| {
-                let next = states.moved(length, increments);
-                let next_cost = self.cost(&next);
-                let better = next_cost.total() < cost.total()
-                    || (next_cost.total().is_finite() && !cost.total().is_finite());
-                better.then_some((next, next_cost))
+                // what is left of the defects here, on the way to those of the whole step
+                let driving = || match length {
+                    1.0 => increments.driving.clone(),
+                    _ => defects.moved(length, &increments.driving.moved(-1.0, &defects)),
+                };
+                let expected = cost.total() - length * (cost.total() - least);
+                let linear = states.moved(length, &increments.states);
+                let next = self.followed(linear, driving, cost.total(), expected);
+                let better = next.1.total() < cost.total()
+                    || (next.1.total().is_finite() && !cost.total().is_finite());
+                better.then_some(next)
             })
+    }
+
+    /// A trajectory after a linear step, or, where the true objective is not nearly as low there as
+    /// `expected` of it, the run of the equations with the same start and the same defects, if that is lower.
+    ///
+    /// With physics that is all but exact the valley of the objective is as narrow as its curvature
+    /// is strong: a linear step of any length leaves it, while such a run lies in it.
+    pub(crate) fn followed(
+        &self,
+        linear: Trajectory,
+        driving: impl FnOnce() -> Trajectory,
+        before: f64,
+        expected: f64,
+    ) -> (Trajectory, Cost) {
+        /// Of what was to be gained.
+        const ENOUGH: f64 = 0.75;
+        let cost = self.cost(&linear);
+        if before - cost.total() > ENOUGH * (before - expected) {
+            return (linear, cost);
+        }
+        let start = linear.row(0);
+        let run = score::driven_run(self.stepper, self.record, self.theta, start, &driving());
+        let own = self.cost(&run);
+        if own.total() < cost.total() || cost.total().is_nan() {
+            (run, own)
+        } else {
+            (linear, cost)
+        }
     }
 
     #[doc(hidden)]

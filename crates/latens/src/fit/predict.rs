@@ -275,13 +275,37 @@ impl Predictor<'_> {
         }
         let loosened = self.loosened(&first);
         let noise = self.open_start(&first, &loosened.noise(self.noise));
-        let smoother = self.smoother(stepper, &first, &noise);
-        let (states, _) = smoother.minimise(smoother.filtered(), STEPS);
         LookedAt {
-            states,
+            states: self.sharpened(stepper, &first, noise),
             noise: self.open_start(&first, &loosened.inflated(self, samples)),
             loosened: loosened.0 > 1.0 || self.variance_inflation > 1.0,
         }
+    }
+
+    /// The states that fit a record best. Without noise R_y is a resolution: where the misfits are far
+    /// smaller than that, it is they that the middle of the states is held against, or the start
+    /// would be drawn there by more than the data leave open.
+    fn sharpened(&self, stepper: &Stepper, record: &Record, mut noise: Noise) -> Trajectory {
+        const ROUNDS: usize = 3;
+        const FAR: f64 = 0.1;
+        const LEAST: f64 = 1e-4;
+        let mut states = self.smoother(stepper, record, &noise).filtered();
+        let readings = record.outputs.iter().filter(|y| !y.is_nan()).count();
+        for _ in 0..ROUNDS {
+            let (next, cost) = self
+                .smoother(stepper, record, &noise)
+                .minimise(states, STEPS);
+            states = next;
+            let square = 2.0 * cost.data / readings as f64;
+            if square.is_nan() || square > FAR || readings < 2 * self.scale.len() {
+                break;
+            }
+            noise = Noise {
+                start: noise.start.clone(),
+                ..noise.times(square.max(LEAST))
+            };
+        }
+        states
     }
 
     /// How much looser than the fit left it the process noise must be for a record, by the likelihood

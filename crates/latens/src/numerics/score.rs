@@ -10,6 +10,32 @@ use crate::record::Record;
 ///
 /// Stops where a state leaves the finite numbers; the rest is NaN.
 pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]) -> Trajectory {
+    run(stepper, record, theta, start, |_, _| {})
+}
+
+/// The same where each step ends off by what `driving` has for its sample.
+pub fn driven_run(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    start: &[f64],
+    driving: &Trajectory,
+) -> Trajectory {
+    let by = |k: usize, state: &mut [f64]| {
+        for (x, w) in state.iter_mut().zip(driving.row(k)) {
+            *x += w;
+        }
+    };
+    run(stepper, record, theta, start, by)
+}
+
+fn run(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    start: &[f64],
+    drive: impl Fn(usize, &mut [f64]),
+) -> Trajectory {
     let n = start.len();
     let mut states = Trajectory::filled(f64::NAN, record.len(), n);
     let mut scratch = stepper.scratch();
@@ -19,6 +45,7 @@ pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]
         let at = record.point(k - 1, &done[(k - 1) * n..], theta);
         let span = stepper.span(record.gap(k - 1));
         stepper.advance(&mut scratch, at, span, &mut rest[..n]);
+        drive(k, &mut rest[..n]);
         if rest[..n].iter().any(|x| !x.is_finite()) {
             rest[..n].fill(f64::NAN);
             break;

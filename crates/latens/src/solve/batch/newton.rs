@@ -369,27 +369,21 @@ impl<'a> Newton<'a> {
         let smoother = self.smoother(&iterate.theta, i);
         let states = &iterate.states[i];
         let means = smoother.shift(states, increment, pass);
-        let by = smoother.backward(pass, &means);
+        let by = smoother.increments(pass, &means);
         let next = self.smoother(theta, i);
-        let with_cost = |states: Trajectory| {
-            let cost = next.cost(&states);
-            (states, cost)
-        };
-        let mut from = with_cost(states.moved(1.0, &by));
+        let (before, expected) = (pass.half_square(&pass.means), pass.half_square(&means));
+        let linear = states.moved(1.0, &by.states);
+        let mut from = next.followed(linear, || by.driving, before, expected);
         // where the equations bend sharply, the states had better stay for now
-        let fell = from.1.total() < pass.half_square(&pass.means);
-        if !fell {
-            let still = with_cost(states.clone());
+        if from.1.total() >= before || from.1.total().is_nan() {
+            let still = (states.clone(), next.cost(states));
             let lower = from.1.total() < still.1.total();
             from = if lower { from } else { still };
         }
         if let Some(exact) = self.simulated(theta, i, &from) {
             from = exact;
         }
-        (
-            pass.half_square(&means),
-            next.improve(from.0, from.1, PROJECTION),
-        )
+        (expected, next.improve(from.0, from.1, PROJECTION))
     }
 
     /// The simulation from where a trajectory starts, where the objective is lower there.

@@ -15,8 +15,8 @@ const AT_THE_END: Limits = Limits {
     patience: 3,
     ..ON_THE_WAY
 };
-/// A unit of the objective is 1.4 standard deviations of a constant: these must be small beside their
-/// own.
+/// A unit of the objective is 1.4 standard deviations of a constant: where there are constants, what
+/// is left to gain must be small beside that.
 const TO_THE_LAST: Limits = Limits {
     tolerance: 2e-5,
     patience: 2,
@@ -158,7 +158,7 @@ pub(super) fn settle(
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
     }
-    if !matches!(end, End::Stopped(_)) {
+    if !problem.model.unknowns.is_empty() && !matches!(end, End::Stopped(_)) {
         let inflated = noise.times(variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let mut counter = Counter {
