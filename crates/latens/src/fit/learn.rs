@@ -326,6 +326,7 @@ fn once(
         noise: &noise,
         constants: &[],
         sharp: false,
+        elsewhere: false,
         in_pieces: None,
     };
     let Climbed {

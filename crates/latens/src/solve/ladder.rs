@@ -9,6 +9,8 @@
 //! model is wrong somewhere and evidence believes in the wrong noise: then blocks of the records
 //! that were not learned from decide, and a network has to be clearly better there.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Earlier, Resumed};
@@ -42,6 +44,8 @@ const AS_IF: f64 = 0.01;
 const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
 const SEEDS: u64 = 5;
+/// Free runs whose errors differ by less than this factor follow the records equally well.
+const SAME_ERROR: f64 = 1.02;
 
 described! {
 /// A structure and what came of it.
@@ -111,8 +115,10 @@ pub fn run(
             if !begun.is_empty() {
                 starts::run(solver, &own, &begun, observer)
             } else if structure == Structure::Whole {
-                let simpler = tried.iter().map(|(_, kept)| rank(kept));
-                let simpler = simpler.max_by(|a, b| a.partial_cmp(b).expect("ranks are numbers"));
+                let simpler = tried.iter().map(|(_, kept)| kept).max_by(|a, b| {
+                    let ranks = rank(a).partial_cmp(&rank(b));
+                    ranks.expect("ranks are numbers")
+                });
                 seeded(solver, &own, simpler, observer)
             } else {
                 let trial = Trial::Structure(structure);
@@ -153,13 +159,14 @@ pub fn run(
 }
 
 /// Learns from the seed of the settings. A network of few weights has several minima and costs
-/// little: with noise it is learned from some more seeds, and from yet more while it explains the
-/// data less well than a simpler one; without noise from more seeds only while it does not explain
-/// them, and these start with sharp bends.
+/// little: with noise it is learned from some more seeds, every other of them with states that start
+/// elsewhere, and from yet more while it follows the data less well than a simpler one, which it
+/// need not; without noise from more seeds only while it does not explain them, and these start with
+/// sharp bends.
 fn seeded(
     solver: &dyn Solver,
     problem: &Problem,
-    simpler: Option<Rank>,
+    simpler: Option<&Kept>,
     observer: &mut dyn Observer,
 ) -> Result<Kept, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
@@ -169,7 +176,7 @@ fn seeded(
     for more in 1..SEEDS {
         let enough = match &best {
             Ok(best) if problem.noisy() => {
-                let least = simpler.is_none_or(|simpler| rank(best) >= simpler);
+                let least = simpler.is_none_or(|simpler| follows_as_well(best, simpler));
                 least && more >= FEWEST_SEEDS
             }
             found => is_explained(found),
@@ -185,6 +192,7 @@ fn seeded(
         let other = Problem {
             settings: &settings,
             sharp: !problem.noisy(),
+            elsewhere: more % 2 == 1,
             ..*problem
         };
         let trial = Trial::Seed(settings.seed);
@@ -223,6 +231,17 @@ fn is_better(problem: &Problem, a: &Kept, b: &Kept) -> bool {
     } else {
         let [a, b] = [a, b].map(|kept| kept.learned[0].1.free_run);
         a < b || b.is_nan()
+    }
+}
+
+/// Whether a start follows the records no worse than that of a simpler structure.
+fn follows_as_well(kept: &Kept, simpler: &Kept) -> bool {
+    let (own, other) = (rank(kept), rank(simpler));
+    let [error, least] = [kept, simpler].map(|kept| kept.learned[0].1.free_run);
+    match (own.0, own.1).cmp(&(other.0, other.1)) {
+        Ordering::Less => false,
+        Ordering::Equal => error < SAME_ERROR * least,
+        Ordering::Greater => true,
     }
 }
 

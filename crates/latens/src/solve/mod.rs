@@ -234,6 +234,9 @@ pub struct Problem<'a> {
     pub constants: &'a [f64],
     /// Whether networks start with sharp bends.
     pub sharp: bool,
+    /// Whether with noise the states start where they would not by themselves: on what the known
+    /// physics says where that does not follow the data, and brought nearer to them where it does.
+    pub elsewhere: bool,
     /// Whether a model that the data contradict is learned from pieces of the records; where nobody
     /// says, halves that are held back decide.
     pub in_pieces: Option<bool>,

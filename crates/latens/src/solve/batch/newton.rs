@@ -43,6 +43,8 @@ const NOTABLE: f64 = 100.0;
 const FEW: usize = 100;
 /// Rows of A for each parameter on the way to a solution.
 const ROWS: usize = 10;
+/// States follow the data where a reading is worth no more than this: noise alone makes it a half.
+const FOLLOWED: f64 = 2.0;
 /// Records at a time: each has an A of its own until they are summed.
 const GROUP: usize = 8;
 
@@ -163,10 +165,19 @@ impl<'a> Newton<'a> {
     /// Where each record's states start: on what the known physics says alone, or on what the
     /// filter says with the networks as they are, whichever has the lower objective. With noise
     /// the networks are random at first, and an objective under them says nothing of the states:
-    /// then the known physics has it, unless it is lost.
+    /// then they are what the known physics says, brought nearer to the data where it does not
+    /// follow them, unless that is lost.
     pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Trajectory> {
         let one = |i: usize| {
             let smoother = self.smoother(theta, i);
+            let readings = self.problem.records[i].outputs.iter();
+            let readings = readings.filter(|y| !y.is_nan()).count() as f64;
+            let walked = smoother.cost(&smoothed[i].states);
+            let followed = walked.data < FOLLOWED * readings;
+            let found = walked.total().is_finite() && followed != self.problem.elsewhere;
+            if self.problem.noisy() && found {
+                return smoothed[i].states.clone();
+            }
             let known = smoother.minimise(smoothed[i].states.clone(), SMOOTHING_STEPS);
             let lost = !known.1.total().is_finite();
             if self.problem.noisy() && !lost {

@@ -15,6 +15,12 @@ const AT_THE_END: Limits = Limits {
     patience: 3,
     ..ON_THE_WAY
 };
+/// While the prior settles, a gain that the evidence hardly feels is none.
+const ON_THE_WAY_THERE: Limits = Limits {
+    tolerance: 3e-3,
+    patience: 2,
+    ..ON_THE_WAY
+};
 /// A unit of the objective is 1.4 standard deviations of a constant: where there are constants, what
 /// is left to gain must be small beside that.
 const TO_THE_LAST: Limits = Limits {
@@ -100,7 +106,7 @@ pub(super) fn settle(
                 observer,
             };
             at.damping.restart();
-            end = newton.minimise(iterate, &mut at.damping, &AT_THE_END, &mut counter)?;
+            end = newton.minimise(iterate, &mut at.damping, &ON_THE_WAY_THERE, &mut counter)?;
             if matches!(end, End::Stopped(_)) {
                 break;
             }
