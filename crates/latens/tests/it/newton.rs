@@ -9,6 +9,7 @@ use latens::model::settings::Level;
 use latens::model::small::{cholesky, solve};
 use latens::numerics::linalg::normal;
 use latens::numerics::objective::{Noise, half_square, trajectory_cost};
+use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Model, Record, Trajectory, systems};
@@ -389,4 +390,41 @@ fn evidence_is_the_marginal_likelihood() {
         found.determined
     );
     assert_eq!(found.directions, 2);
+}
+
+/// With all but exact physics only simulations are cheap, and those of a pendulum from another start
+/// are no linear function of it: steps follow the equations, or they would be shortened to nothing.
+#[test]
+fn tight_physics_is_no_obstacle_to_the_smoother() {
+    let text = "[time]\nstep = 0.02\nmethod = \"rk4\"\n\
+                [states.phi]\nderivative = \"w\"\nstart = 2.0\n\
+                [states.w]\nderivative = \"-sin(phi)\"\nstart = 0.0\n\
+                [measurements]\nphi = \"phi\"\n";
+    let model = Model::from_text("pendulum", text).unwrap();
+    let stepper = Stepper::new(&model, &model.system, 0.02);
+    let simulation = Simulation {
+        steps: Some(1500),
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let noise = Noise {
+        process: vec![1e-14; 2],
+        measurement: vec![1e-4],
+        start_mean: vec![2.0, 0.0],
+        start: vec![1.0; 2],
+    };
+    let smoother = Smoother {
+        stepper: &stepper,
+        record: &record,
+        theta: &[],
+        noise: &noise,
+    };
+    let elsewhere = score::free_run(&stepper, &record, &[], &[1.85, 0.1]);
+    assert!(smoother.cost(&elsewhere).total() > 1e4, "far off");
+    let (found, cost) = smoother.minimise(elsewhere, 12);
+    assert!(cost.total() < 1e-6, "{cost:?}");
+    let truth = [2.0, 0.0];
+    for (x, truth) in found.row(0).iter().zip(truth) {
+        assert!((x - truth).abs() < 1e-6, "{x} for {truth}");
+    }
 }
