@@ -40,7 +40,8 @@ FOLDER.unfinished: --resume FOLDER goes on with a fit that was stopped or killed
 same command again; what comes of it is the same to the last bit. The folder is gone in the end.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 4 the fit is written and not to
-be trusted (no start worked, or a free run leaves the finite numbers), 130 interrupted.";
+be trusted (no start worked, or a free run is no better than a constant or leaves the finite
+numbers), 130 interrupted.";
 
 /// Learn a model's networks and unknown constants from records
 ///

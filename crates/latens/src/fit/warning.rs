@@ -444,8 +444,8 @@ impl Warning {
         warnings
     }
 
-    /// Whether it says that a fit is not to be trusted: no start worked, or a free run leaves the finite
-    /// numbers.
+    /// Whether it says that a fit is not to be trusted: no start worked, or a free run is no better than a
+    /// constant or leaves the finite numbers.
     pub fn is_distrust(&self) -> bool {
         matches!(
             self,
