@@ -27,9 +27,13 @@ pub struct Begun {
 /// A record of a fit that is on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BegunRecord {
+    /// As the user named it.
     pub file: String,
+    /// What it serves for.
     pub role: Role,
+    /// Its length.
     pub samples: usize,
+    /// Of what was read.
     pub sha256: String,
 }
 

@@ -19,8 +19,8 @@ use crate::numerics::objective::{Cost, Noise};
 use crate::record::Record;
 use crate::{Divergence, Error};
 
-/// Changes with what is kept, and with what it is kept of.
-const FORMAT: &str = "latens 1";
+/// Another version may come to other numbers: what it has kept is none of this one's.
+const FORMAT: &str = concat!("latens ", env!("CARGO_PKG_VERSION"));
 
 /// Keeps the parts of a fit by name.
 pub trait Keep: Sync {
@@ -41,6 +41,7 @@ pub struct Checkpoints<'a> {
 }
 
 impl<'a> Checkpoints<'a> {
+    /// Kept there.
     pub fn new(keep: &'a dyn Keep) -> Self {
         Self {
             keep: Some(keep),
