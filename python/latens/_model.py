@@ -223,6 +223,7 @@ class Model:
         warmup: int | None = None,
         threads: int | None = None,
         progress: bool | Listener | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         **settings: Unpack[Settings],
     ) -> Fit:
         """Learns networks and unknown constants from records.
@@ -242,6 +243,11 @@ class Model:
         Ctrl-C ends the fit after the iteration it is in and raises KeyboardInterrupt. What was learned so
         far is `model.interrupted`; it can be used as it is, and gone on with: `model.interrupted.resume()`.
         A second Ctrl-C does not wait for that.
+
+        With `checkpoint="run"` every stage, pass and start that is done is kept in the folder
+        `run.unfinished`, which is gone when the fit is finished. A fit that was interrupted or killed goes on
+        from there when it is called again in the same way, and comes to the same bits; `latens fit … --resume
+        run` goes on with it too. No other process fits into the same folder meanwhile.
         """
         trained, validating = as_records(records, self), as_records(validate, self)
         tests = as_records(test, self)
@@ -253,6 +259,7 @@ class Model:
             given={**settings},
             threads=threads,
             progress=progress,
+            checkpoint=checkpoint,
         )
 
     def _learn(
@@ -265,6 +272,7 @@ class Model:
         given: dict[str, Any],
         threads: int | None,
         progress: bool | Listener | None,
+        checkpoint: str | os.PathLike[str] | None = None,
         resumed: Fit | None = None,
     ) -> Fit:
         job = _latens.Job(self._raw, _toml.settings(given), None if resumed is None else resumed._raw)
@@ -276,7 +284,7 @@ class Model:
         watch = Watch(progress, job)
         self.interrupted = None
         try:
-            raw, interrupted = job.run(threads, watch)
+            raw, interrupted = job.run(threads, watch, None if checkpoint is None else os.fspath(checkpoint))
         finally:
             watch.close()
         fit = Fit._of(raw)

@@ -2,11 +2,14 @@
 //! Ctrl-C and passes reports on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use latens::folder::Claim;
+use latens::solve::kept::Checkpoints;
 use latens::solve::{self, Observer, PassReport, Progress};
 use latens::{Door, Error, Role, SettingsLayer, Warning, Watch};
 use latens_lab::rivals::Rival;
@@ -148,18 +151,21 @@ impl Job {
     }
 
     /// Fits. `hear` is called with `("warning", text)`, `("progress", number, passes, step, steps)` and
-    /// `("pass", number, cost, free_run)`; where it gives `False`, the fit stops. Gives the fit and
-    /// whether Ctrl-C ended it.
+    /// `("pass", number, cost, free_run)`; where it gives `False`, the fit stops. What it comes to is kept
+    /// on its way to the folder `checkpoint`. Gives the fit and whether Ctrl-C ended it.
     fn run(
         &mut self,
         py: Python,
         threads: Option<usize>,
         hear: Option<Py<PyAny>>,
+        checkpoint: Option<PathBuf>,
     ) -> PyResult<(Fit, bool)> {
         let empty = latens::Job::new_unset(self.job.model.clone());
         let mut job = std::mem::replace(&mut self.job, empty);
         let cut = job.validate_tail(self.given.validate_tail);
         cut.map_err(Failure::from)?;
+        let claim = checkpoint.map(Claim::new).transpose();
+        let claim = claim.map_err(Failure::from)?;
         let (events, heard) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let mut reporter = Reporter {
@@ -169,7 +175,11 @@ impl Job {
         };
         let pool = pool::of(threads).map_err(Failure::from)?;
         let thread = std::thread::spawn(move || {
-            let work = AssertUnwindSafe(|| pool.install(|| job.run(&mut reporter)));
+            let work = || match &claim {
+                Some(claim) => run_kept(&job, claim, &mut reporter),
+                None => job.run(&mut reporter),
+            };
+            let work = AssertUnwindSafe(|| pool.install(work));
             let done = catch_unwind(work);
             drop(reporter); // nobody is listened to any more
             done
@@ -189,6 +199,28 @@ impl Job {
             Err(error) => Err(Failure::from(error).into()),
         }
     }
+}
+
+/// Fits with what it comes to kept on the way, as long as it is not finished.
+fn run_kept(
+    job: &latens::Job,
+    claim: &Claim,
+    reporter: &mut Reporter,
+) -> std::result::Result<latens::Outcome, Error> {
+    let events = reporter.events.clone();
+    let unfinished = claim.checkpoints(&job.begun(), move |error| {
+        let _ = events.send(Event::Warning(error.at(Door::Python)));
+    })?;
+    let outcome = job.run_kept(Checkpoints::new(&unfinished), reporter);
+    let finished = match &outcome {
+        Ok(outcome) => !outcome.fit.facts.stopped,
+        // it would diverge again
+        Err(error) => matches!(error, Error::Diverged(_)),
+    };
+    if finished {
+        claim.forget_checkpoints();
+    }
+    outcome
 }
 
 /// Some methods of others put something else in place of the model's networks.

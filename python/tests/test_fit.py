@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import threading
@@ -185,6 +186,26 @@ def test_a_listener_hears_and_may_stop(slide: latens.Model, record: latens.Recor
 
     with pytest.raises(LookupError, match="my own mistake"):
         slide.fit(record, progress=fail)
+
+
+def test_what_was_kept_leads_to_the_same_bits(slide: latens.Model, record: latens.Record, tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    whole = slide.fit(record, passes=4, simplify=False, progress=False)
+
+    def interrupt(p: latens.Progress) -> bool:
+        with pytest.raises(latens.FileError, match="another process is writing"):
+            slide.fit(record, passes=1, progress=False, checkpoint=place)
+        return p.number < 2 or p.cost != p.cost
+
+    stopped = slide.fit(record, passes=4, simplify=False, progress=interrupt, checkpoint=place)
+    assert stopped.stopped and os.listdir(tmp_path) == ["run.unfinished"]
+    fit = slide.fit(record, passes=4, simplify=False, progress=False, checkpoint=place)
+    assert os.listdir(tmp_path) == []
+    assert fit.facts["passes"] == whole.facts["passes"]
+    fit.save(place)
+    whole.save(tmp_path / "whole")
+    files = [folder / "weights.safetensors" for folder in (place, tmp_path / "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_fit_that_is_finished_does_not_go_on(fit: latens.Fit) -> None:

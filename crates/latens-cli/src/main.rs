@@ -29,7 +29,10 @@ First steps:
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
-  130  interrupted with Ctrl-C (a fit keeps what it has so far; a second Ctrl-C stops at once)";
+  4  a fit was written, and is not to be trusted: no start worked, or a free run is no better than a
+     constant or leaves the finite numbers
+  130  interrupted with Ctrl-C, SIGTERM or SIGHUP (a fit keeps what it has so far; a second one, a
+       second or more later, stops at once)";
 
 /// Learns the equations nobody measured: hidden states and unknown dynamics from partial
 /// measurements.
@@ -61,12 +64,25 @@ enum Verb {
     Man(commands::shell::Man),
 }
 
+impl Verb {
+    /// Whether there is something to finish where somebody interrupts it.
+    fn takes_long(&self) -> bool {
+        matches!(
+            self,
+            Self::Demo(_) | Self::Fit(_) | Self::Stream(_) | Self::Reproduce(_) | Self::Lab(_)
+        )
+    }
+}
+
 fn main() -> ExitCode {
     latens_lab::register();
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => return failure::usage(&error),
     };
+    if program.verb.takes_long() {
+        interrupt::watch();
+    }
     let result = match program.verb {
         Verb::Demo(arguments) => commands::demo::run(&arguments),
         Verb::Systems(arguments) => commands::systems::run(&arguments),

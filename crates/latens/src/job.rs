@@ -19,12 +19,14 @@ use std::time::Instant;
 
 use crate::Error;
 
-use crate::fit::learn::{Data, belongs_to, learn, resume};
+use crate::fit::begun::{Begun, BegunRecord};
+use crate::fit::learn::{Data, learn, resume};
 use crate::fit::{Fit, PredictOptions, RecordFacts, Role, Start, Warning};
 use crate::look::{Check, Suspect};
 use crate::model::Model;
 use crate::model::settings::{Settings, SettingsLayer};
-use crate::record::{Record, Source};
+use crate::record::{Record, Source, sha256};
+use crate::solve::kept::Checkpoints;
 use crate::solve::{self, Observer, PassReport, Progress, Trial, registry};
 
 /// What to fit, to what, and how.
@@ -48,6 +50,8 @@ pub struct Job {
     pub settings: Settings,
     /// A fit to go on with.
     pub resumed: Option<Fit>,
+    /// What a fit that was killed was begun with, to go on from its checkpoints.
+    pub begun: Option<Begun>,
 }
 
 /// What came of a job.
@@ -108,6 +112,7 @@ impl Job {
             warm_up: None,
             settings,
             resumed: None,
+            begun: None,
         }
     }
 
@@ -127,9 +132,11 @@ impl Job {
     /// [`Error::Setting`] where they make no sense, [`Error::Model`] where the model's own name a solver
     /// that there is not.
     pub fn configure(&mut self, given: &SettingsLayer) -> Result<(), Error> {
-        self.settings = match &self.resumed {
-            Some(fit) => {
-                let mut settings = fit.facts.settings.clone();
+        let resumed = self.resumed.as_ref().map(|fit| &fit.facts.settings);
+        let before = self.begun.as_ref().map(|begun| &begun.settings);
+        self.settings = match before.or(resumed) {
+            Some(before) => {
+                let mut settings = before.clone();
                 given.onto(&mut settings);
                 settings
             }
@@ -181,7 +188,8 @@ impl Job {
         Ok(())
     }
 
-    fn data(&self) -> Data<'_> {
+    /// Its records that play a part.
+    pub fn data(&self) -> Data<'_> {
         Data {
             train: &self.train,
             validate: &self.validate,
@@ -194,8 +202,12 @@ impl Job {
     /// [`Error::Setting`] with what it is.
     pub fn check(&self) -> Result<(), Error> {
         registry::check(&self.settings, &self.model)?;
+        if let Some(begun) = &self.begun {
+            begun.belongs_to(&self.model, self.data())?;
+            solve::same_solver(&begun.settings, &self.settings)?;
+        }
         if let Some(fit) = &self.resumed {
-            belongs_to(fit, &self.model, self.data())?;
+            Begun::of_facts(&fit.facts).belongs_to(&self.model, self.data())?;
         }
         for test in self.test.iter().filter(|_| !self.settings.keep_suspects) {
             crate::fit::refuse_suspects(&self.model, test)?;
@@ -217,11 +229,41 @@ impl Job {
         self.warm_up.unwrap_or(Start::samples(record))
     }
 
+    /// What it begins with.
+    pub fn begun(&self) -> Begun {
+        let records = self.data().by_role().into_iter();
+        let records = records.map(|(role, source)| BegunRecord {
+            file: source.file.clone(),
+            role,
+            samples: source.record.len(),
+            sha256: source.sha256.clone(),
+        });
+        Begun {
+            command: self.command.clone(),
+            model_file: self.model_file.clone(),
+            model_sha256: sha256(self.model.text.as_bytes()),
+            records: records.collect(),
+            settings: self.settings.clone(),
+        }
+    }
+
     /// Fits, predicts the tests, and says what to know.
     ///
     /// # Errors
     /// Those of [`Job::check`], divergence, or a stop before anything was learned.
     pub fn run(&self, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+        self.run_kept(Checkpoints::default(), watch)
+    }
+
+    /// The same, with what it comes to on the way kept; parts that are there already are not made again.
+    ///
+    /// # Errors
+    /// Those of [`Job::run`].
+    pub fn run_kept(
+        &self,
+        checkpoints: Checkpoints,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, Error> {
         self.check()?;
         let started = Instant::now();
         let sources = self.train.iter().chain(&self.validate);
@@ -233,8 +275,14 @@ impl Job {
             warnings: vec![],
         };
         let learned = match &self.resumed {
-            Some(fit) => resume(fit, self.data(), &self.settings, &mut listener),
-            None => learn(&self.model, self.data(), &self.settings, &mut listener),
+            Some(fit) => resume(fit, self.data(), &self.settings, checkpoints, &mut listener),
+            None => learn(
+                &self.model,
+                self.data(),
+                &self.settings,
+                checkpoints,
+                &mut listener,
+            ),
         };
         warnings.append(&mut listener.warnings);
         let mut fit = learned?;

@@ -202,6 +202,30 @@ pub mod solver {
     pub use crate::solve::checkpoint::{Checkpoint, Start};
 }
 
+/// A fit that outlives its process: what it has come to is kept on its way to a folder.
+///
+/// ```
+/// use latens::unfinished::{Checkpoints, Claim};
+///
+/// # let place = tempfile::tempdir().unwrap();
+/// # let mut job = latens::Job::new(latens::Model::builtin("harmonic-oscillator")?)?;
+/// # job.settings.passes = 1;
+/// # let record = latens::example_fit().tracks[0].record.clone();
+/// # job.add(latens::Role::Train, latens::Source::of_record(record, &job.model)?);
+/// # let folder = place.path().join("run");
+/// let claim = Claim::new(&folder)?; // no other process writes this folder until it is dropped
+/// let unfinished = claim.checkpoints(&job.begun(), |error| eprintln!("{error}"))?;
+/// let outcome = job.run_kept(Checkpoints::new(&unfinished), &mut latens::Silent)?;
+/// claim.write(&outcome.fit, false)?;
+/// claim.forget_checkpoints();
+/// # Ok::<(), latens::Error>(())
+/// ```
+pub mod unfinished {
+    pub use crate::fit::begun::{Begun, BegunRecord};
+    pub use crate::folder::{Claim, Unfinished, begun};
+    pub use crate::solve::kept::{Checkpoints, Keep};
+}
+
 /// Looks at records before anything is learned from them.
 ///
 /// ```

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use latens::fit::Start;
+use latens::folder::Claim;
 use latens::model::Point;
 use latens::numerics::score;
 use latens::record::{Record, Source};
 use latens::simulate::{Simulation, simulate};
 use latens::solve::OWN;
-use latens::{Fit, Job, Model, Role, Settings, folder, systems};
+use latens::{Fit, Job, Model, Role, Settings, systems};
 use latens_report::page;
 
 use crate::failure::Failure;
@@ -56,9 +57,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = model::read(&arguments.model)?;
     let record = simulate(&model, &Simulation::default())?;
     let replace = earlier(&arguments.output);
-    if !arguments.no_report {
-        folder::check(&arguments.output, replace)?;
-    }
+    let claim = if arguments.no_report {
+        None
+    } else {
+        let claim = Claim::new(&arguments.output)?;
+        claim.check(replace)?;
+        Some(claim)
+    };
     text::print(&setting(&model, &record))?;
 
     let settings = Settings {
@@ -88,10 +93,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     text::print(&result(&fit, record))?;
     text::print(&equation(&fit, record))?;
     text::print(&other_start(&fit)?)?;
-    let page = if arguments.no_report {
-        None
-    } else {
-        Some(save(&arguments.output, &mut fit, replace)?)
+    let page = match claim {
+        None => None,
+        Some(claim) => {
+            fit.name = arguments.output.display().to_string();
+            claim.write(&fit, replace)?;
+            let path = arguments.output.join(report::PAGE);
+            report::write(&page::html(std::slice::from_ref(&fit)), &path)?;
+            Some(path)
+        }
     };
     text::print(&next(&arguments.model, page.as_deref()))
 }
@@ -99,19 +109,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Whether a folder holds what a demo wrote.
 fn earlier(folder: &Path) -> bool {
     Fit::load(folder).is_ok_and(|fit| fit.facts.command.starts_with("latens demo"))
-}
-
-/// Writes the fit and its page; gives the page's file.
-fn save(folder: &Path, fit: &mut Fit, replace: bool) -> Result<PathBuf, Failure> {
-    fit.name = folder.display().to_string();
-    if replace {
-        fit.replace(folder)?;
-    } else {
-        fit.save(folder)?;
-    }
-    let path = folder.join(report::PAGE);
-    report::write(&page::html(std::slice::from_ref(fit)), &path)?;
-    Ok(path)
 }
 
 /// What to try next.

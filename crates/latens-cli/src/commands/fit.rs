@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use latens::{Door, Fit, Job, folder};
+use latens::folder::{self, Claim};
+use latens::solve::kept::Checkpoints;
+use latens::{Door, Error, Fit, Job, Warning};
 use latens_lab::rivals::without_fit::without_fit;
 use latens_report::outputs::FitOutput;
 use latens_report::{page, summary, words};
@@ -32,10 +34,14 @@ The folder holds model.toml, weights.safetensors, fit.json (every setting, seed,
 score), states.csv and report.html, a page to look at. It is written whole or not at all.
 
 Every setting can stand in the [fit] section of the model file, under its name here with _ for -;
-the command line overrides it. Ctrl-C ends a fit after the iteration or pass that it is in and
-writes what it has; --resume goes on with it.
+the command line overrides it. Ctrl-C, SIGTERM and SIGHUP end a fit after the iteration or pass that
+it is in; what it has is written. On its way a fit keeps each stage or pass that is done in
+FOLDER.unfinished: --resume FOLDER goes on with a fit that was stopped or killed, and so does the
+same command again; what comes of it is the same to the last bit. The folder is gone in the end.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 130 interrupted with Ctrl-C.";
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 4 the fit is written and not to
+be trusted (no start worked, or a free run is no better than a constant or leaves the finite
+numbers), 130 interrupted.";
 
 /// Learn a model's networks and unknown constants from records
 ///
@@ -48,9 +54,9 @@ pub struct Arguments {
     model: String,
     #[command(flatten)]
     data: records::Files,
-    /// Go on with a fit that was stopped, or with more --passes, on the same model and records; it is
-    /// replaced by what comes of it, unless -o names another folder. Settings are its own, but for
-    /// those given here; of several --starts the kept one goes on
+    /// Go on with a fit that was stopped or killed, or with more --passes, on the same model and records;
+    /// it is replaced by what comes of it, unless -o names another folder. Settings are its own, but for
+    /// those given here
     #[arg(long, value_name = "FOLDER", help_heading = OUTPUT, conflicts_with = "settings", hide_short_help = true)]
     resume: Option<PathBuf>,
     /// The folder to write [default: run]
@@ -76,7 +82,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = model::read(&arguments.model)?;
     let output = arguments.output.as_ref().or(arguments.resume.as_ref());
     let output = output.map_or(Path::new("run"), PathBuf::as_path);
-    let force = arguments.force || arguments.resume.as_deref() == Some(output);
+    let in_place = arguments.resume.as_deref().is_some_and(|r| same(r, output));
+    let force = arguments.force || in_place;
     let solver = arguments.options.solver(&model)?;
     if let Some(rival) = solver.as_deref().and_then(without_fit) {
         let asked = rivals::Asked {
@@ -93,24 +100,47 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut job = Job::new_unset(model);
     job.model_file.clone_from(&arguments.model);
     job.command = text::command_line();
-    job.resumed = arguments.resume.as_ref().map(Fit::load).transpose()?;
+    if let Some(resumed) = &arguments.resume {
+        job.begun = folder::begun(resumed)?;
+        if job.begun.is_none() {
+            job.resumed = Some(Fit::load(resumed)?);
+        }
+    }
     let layer = arguments.options.configure(&mut job)?;
     arguments.data.read_into(&mut job)?;
     job.validate_tail(layer.validate_tail)?;
     job.check()?;
-    folder::check(output, force)?;
+    let claim = Claim::new(output)?;
+    claim.check(force)?;
+    if let (Some(resumed), true) = (&arguments.resume, job.begun.is_some()) {
+        if !in_place {
+            claim.copy_checkpoints(resumed)?;
+        }
+        claim.check_checkpoints(&job.model, job.data())?;
+    }
+    let unfinished = claim.checkpoints(&job.begun(), |error| {
+        text::note(&format!(
+            "warning: {error}; the fit goes on, but would not outlive a kill"
+        ));
+    })?;
+    if unfinished.goes_on() && !arguments.quiet {
+        text::note("going on from the checkpoints of a fit that was not finished");
+    }
 
     interrupt::install("stopping soon; what was learned so far will be written");
     let mut display = Display::new(&job.settings, arguments.quiet)?;
-    let outcome = job.run(&mut display);
+    let outcome = job.run_kept(Checkpoints::new(&unfinished), &mut display);
     display.finish();
+    if matches!(outcome, Err(Error::Diverged(_))) {
+        // it would diverge again
+        claim.forget_checkpoints();
+    }
     let mut fit = outcome?.fit;
     interrupt::writing();
     fit.name = output.display().to_string();
-    if force {
-        fit.replace(output)?;
-    } else {
-        fit.save(output)?;
+    claim.write(&fit, force)?;
+    if !fit.facts.stopped {
+        claim.forget_checkpoints();
     }
     let page = if arguments.no_report {
         None
@@ -123,7 +153,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if interrupt::asked() {
         return Err(Failure::Interrupted);
     }
+    if fit.facts.warnings.iter().any(Warning::is_distrust) {
+        return Err(Failure::Distrusted);
+    }
     Ok(())
+}
+
+/// Whether two paths are one, there or not.
+fn same(a: &Path, b: &Path) -> bool {
+    let [a, b] = [a, b].map(|path| {
+        path.canonicalize()
+            .or_else(|_| std::path::absolute(path))
+            .ok()
+    });
+    a == b
 }
 
 /// Says what came of a fit.

@@ -31,7 +31,7 @@ Least squares on the free run is done by SciPy: with python3 on the path, or LAT
 scipy. Without one, nothing is compared. Its results are kept and not computed again while model and records are
 the same. Models, records and cells are in the folder, with table.txt, table.csv and results.json.
 
-Exit codes: 0 done (lost cells are results too), 1 error, 2 wrong usage, 130 interrupted with Ctrl-C.";
+Exit codes: 0 done (lost cells are results too), 1 error, 2 wrong usage, 130 interrupted.";
 
 /// Fit problems of many fields with defaults, beside least squares on the free run
 #[derive(Args)]

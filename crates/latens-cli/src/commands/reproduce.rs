@@ -21,7 +21,7 @@ its method says otherwise), and scored by the free run of what it learned. A gri
 with --resume; whatever is done is in reproduce.html, a page that opens in any browser, in table.md,
 table.csv and results.json, and in figures as SVG with the data that it was drawn from.
 
-Exit codes: 0 done (diverged cells are results too), 1 error, 2 wrong usage, 130 interrupted with Ctrl-C.";
+Exit codes: 0 done (diverged cells are results too), 1 error, 2 wrong usage, 130 interrupted.";
 
 /// Run the paper's comparison: all methods on all systems, with seeds and statistics
 #[derive(Args)]

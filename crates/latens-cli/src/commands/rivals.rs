@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use latens::folder::Claim;
 use latens::record::{Record, Source};
 use latens::solve::Solver;
-use latens::{Job, Model, folder};
+use latens::{Job, Model};
 use latens_lab::rivals::without_fit::{SCORES, States, Training};
 use latens_lab::rivals::{self, Rival, RivalSolver};
 
@@ -27,7 +28,7 @@ pub struct Asked<'a> {
 
 /// Trains one and writes what it leaves.
 pub fn run(model: Model, files: &Files, options: &Options, asked: &Asked) -> Result<(), Failure> {
-    refuse(asked)?;
+    let _claim = claim(asked)?;
     let mut job = Job::new_unset(model);
     let layer = options.layer(&job.model)?;
     // it is no solver, but reads a solver's settings
@@ -72,8 +73,9 @@ pub fn run(model: Model, files: &Files, options: &Options, asked: &Asked) -> Res
     Ok(())
 }
 
-/// Refuses what none of them can do, and a folder that must not be written to.
-fn refuse(asked: &Asked) -> Result<(), Failure> {
+/// Refuses what none of them can do, and a folder that must not be written to; other processes are then
+/// refused that folder.
+fn claim(asked: &Asked) -> Result<Claim, Failure> {
     let (name, folder) = (asked.rival.name(), asked.output);
     if asked.resumes {
         return Err(Failure::Message(format!(
@@ -85,13 +87,17 @@ fn refuse(asked: &Asked) -> Result<(), Failure> {
             "{name} leaves no fit that a test could be predicted with; give the record to --validate, which is scored"
         )));
     }
+    let claim = Claim::new(folder)?;
     // its folder is replaced, a fit never: the two would lie in one
     match (folder.join(SCORES).is_file(), asked.force) {
-        (true, true) => Ok(()),
+        (true, true) => Ok(claim),
         (true, false) => Err(Failure::Message(format!(
             "{} holds scores already; choose another folder with -o, or replace them with --force",
             folder.display()
         ))),
-        (false, _) => Ok(folder::check(folder, false)?),
+        (false, _) => {
+            claim.check(false)?;
+            Ok(claim)
+        }
     }
 }

@@ -9,9 +9,10 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use latens::fit::Constant;
 use latens::fit::stream::{Outcome, Sample, Stream};
+use latens::folder::Claim;
 use latens::record::lines::{Kind, Lines};
 use latens::record::{Layout, Mapping, write_number};
-use latens::{Error, Fit, Model, folder};
+use latens::{Error, Fit, Model};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -26,8 +27,9 @@ Out: t, <state>.filtered and .std for every state, <channel>.innovation (measure
 consistency (mean of ν²/s over the channels, near 1 where the noise is what it is said to be), and
 with --learn <unknown>.learned and .std for every unknown constant. docs/guide/stream.md has the details.
 
-End of input and Ctrl-C both end a stream with exit code 0, its snapshot written. Others: 1 error,
-2 wrong usage, 3 learning diverged.";
+End of input, Ctrl-C, SIGTERM and SIGHUP end a stream with exit code 0, its snapshot written. A
+snapshot that cannot be written on the way is reported, and tried again with the next. Others: 1
+error, 2 wrong usage, 3 learning diverged.";
 
 /// Longest line that is read; a longer one is broken, whatever it holds.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -223,10 +225,16 @@ impl Session {
         self.write(&outcome)?;
         match &mut self.snapshots {
             Some(snapshots) if snapshots.due(self.samples) => {
-                snapshots.write(self.fit, &self.stream)
+                // the stream goes on: the next one may be written, and holds all of this one
+                if let Err(error) = snapshots.write(self.fit, &self.stream) {
+                    text::note(&format!(
+                        "warning: {error}; the stream goes on, and the next snapshot is tried again"
+                    ));
+                }
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     /// A line without end.
@@ -339,8 +347,10 @@ impl Session {
             return Ok(());
         }
         let mut folder = None;
-        if let Some(snapshots) = &mut self.snapshots {
-            snapshots.write(self.fit, &self.stream)?;
+        // taken: the folder is free for others, though the program may end without a return from here
+        if let Some(mut snapshots) = self.snapshots.take() {
+            // one before may have failed: this one is all that counts
+            let _ = snapshots.write(self.fit, &self.stream);
             snapshots.wait()?;
             folder = Some(snapshots.folder.display().to_string());
         }
@@ -398,6 +408,7 @@ fn constants<'a>(
 /// Snapshots, written beside the stream: the disk may take longer than a sample.
 struct Snapshots {
     folder: PathBuf,
+    claim: Arc<Claim>,
     every: Option<u64>,
     replace: bool,
     writing: Option<JoinHandle<Result<(), Error>>>,
@@ -405,9 +416,11 @@ struct Snapshots {
 
 impl Snapshots {
     fn new(folder: &Path, every: Option<u64>, replace: bool) -> Result<Self, Error> {
-        folder::check(folder, replace)?;
+        let claim = Claim::new(folder)?;
+        claim.check(replace)?;
         Ok(Self {
             folder: folder.into(),
+            claim: Arc::new(claim),
             every,
             replace,
             writing: None,
@@ -418,29 +431,30 @@ impl Snapshots {
         self.every.is_some_and(|n| samples.is_multiple_of(n))
     }
 
-    fn write(&mut self, fit: &'static Fit, stream: &Stream) -> Result<(), Failure> {
-        self.wait()?;
-        let (state, folder, replace) = (stream.state(), self.folder.clone(), self.replace);
-        let write = move || {
-            let snapshot = fit.adapted(state);
-            if replace {
-                snapshot.replace(folder)
-            } else {
-                snapshot.save(folder)
-            }
-        };
+    /// Begins to write one.
+    ///
+    /// # Errors
+    /// Why the one before could not be written; this one is begun all the same.
+    fn write(&mut self, fit: &'static Fit, stream: &Stream) -> Result<(), Error> {
+        let before = self.wait();
+        let (state, claim, replace) = (stream.state(), Arc::clone(&self.claim), self.replace);
+        let write = move || claim.write(&fit.adapted(state), replace);
         self.writing = Some(std::thread::spawn(write));
-        // from now on what is there is its own
-        self.replace = true;
-        Ok(())
+        before
     }
 
     /// Until the one on its way is on the disk.
-    fn wait(&mut self) -> Result<(), Failure> {
+    fn wait(&mut self) -> Result<(), Error> {
         let Some(writing) = self.writing.take() else {
             return Ok(());
         };
-        let panicked = |_| Failure::Message("writing the snapshot failed".into());
-        Ok(writing.join().map_err(panicked)??)
+        let panicked = |_| Error::Folder {
+            path: self.folder.clone(),
+            message: "writing the snapshot failed".into(),
+        };
+        writing.join().map_err(panicked)??;
+        // from now on what is there is its own
+        self.replace = true;
+        Ok(())
     }
 }

@@ -22,7 +22,12 @@ pub enum Failure {
     Output(io::Error),
     /// Somebody stopped what was then finished early; all has been said.
     Interrupted,
+    /// A fit was written that is not to be trusted; why has been said.
+    Distrusted,
 }
+
+/// Exit code of a fit that was written, and is not to be trusted.
+const DISTRUSTED: u8 = 4;
 
 impl Failure {
     pub fn file(action: &str, path: &Path, source: io::Error) -> Self {
@@ -39,6 +44,7 @@ impl Failure {
                 (message.into(), INTERRUPTED)
             }
             Self::Interrupted => return ExitCode::from(INTERRUPTED),
+            Self::Distrusted => return ExitCode::from(DISTRUSTED),
             Self::Library(e @ Error::Diverged(_)) => (headed(&e.at(Door::CommandLine)), 3),
             Self::Library(e) => (headed(&e.at(Door::CommandLine)), 1),
             Self::Message(message) => (headed(&message), 1),

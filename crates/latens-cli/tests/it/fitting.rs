@@ -188,6 +188,8 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
         let place = with_record();
         let mut running = begin(&place, options);
         running.until(first);
+        // `timeout -s INT` sends two at once: they are one
+        running.signal("-INT");
         running.signal("-INT");
         let (code, out, err) = running.ends();
         assert_eq!(code, Some(130), "{err}");
@@ -213,62 +215,158 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
             "model.toml",
             "record.csv",
             "run",
+            "run.unfinished",
         ];
         assert_eq!(place.names(), names);
     }
 }
 
-/// A batch fit that was interrupted behind its second stage and resumed ends where it would have
-/// ended.
+/// The files that are all of what was learned.
+fn learned(place: &Place, run: &str) -> Vec<Vec<u8>> {
+    let each = ["weights.safetensors", "states.csv"];
+    let files = each.map(|file| std::fs::read(place.path(&format!("{run}/{file}"))).unwrap());
+    files.to_vec()
+}
+
+/// Whatever ends a fit, a signal that asks or one that does not, it goes on to the same bits: with
+/// --resume, or with the same command again.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_batch_fit_ends_where_it_would_have_ended() {
+fn a_fit_that_was_ended_goes_on_to_the_same_bits() {
     let place = with_record();
-    place.succeeds("simulate harmonic-oscillator.toml --steps 3000 -o record.csv --force");
-    place.write("model.toml", &place.read("harmonic-oscillator.toml"));
+    place.succeeds("simulate model.toml --steps 2000 --noise 1% -o record.csv --force");
     place.succeeds("fit model.toml record.csv -q -o whole");
-    let mut running = begin(&place, "-o run");
-    running.until("stage 2: ");
-    running.signal("-INT");
+    for (signal, again) in [
+        ("-TERM", "--resume run"),
+        ("-HUP", "--resume run"),
+        ("-KILL", "--resume run"),
+        ("-KILL", "-o run"),
+    ] {
+        let _ = std::fs::remove_dir_all(place.path("run"));
+        let mut running = begin(&place, "-o run");
+        // simpler structures are done by then
+        running.until("stage 2: ");
+        running.signal(signal);
+        let (code, ..) = running.ends();
+        assert_eq!(code, if signal == "-KILL" { None } else { Some(130) });
+        let shown = place.fails(1, "predict run.unfinished record.csv");
+        assert!(shown.contains("this folder holds no fit"), "{shown}");
+        if signal == "-TERM" {
+            assert_eq!(facts(&place, "run")["stopped"], true);
+            let shown = place.fails(1, "fit model.toml record.csv --resume run --solver joint");
+            assert!(
+                shown.contains("was learned by batch, not by joint"),
+                "{shown}"
+            );
+            // into another folder, which leaves this one as it is
+            let other = "fit model.toml record.csv --resume run -o other";
+            let shown = place.succeeds(other);
+            assert!(shown.err.starts_with("going on from the checkpoints"));
+            assert_eq!(learned(&place, "other"), learned(&place, "whole"));
+        }
+        place.succeeds(&format!("fit model.toml record.csv {again} -q"));
+        assert_eq!(learned(&place, "run"), learned(&place, "whole"), "{signal}");
+        assert!(!place.path("run.unfinished").exists());
+    }
+}
+
+/// A checkpoint that somebody changed is not gone on with; --resume says so, and a fit that was begun
+/// with other records is none of these.
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_that_was_changed_is_an_error() {
+    let place = with_record();
+    let mut running = begin(&place, "--solver alternating --passes 1000000");
+    running.until("pass 1 of");
+    // the lock, what was begun, and a pass
+    while std::fs::read_dir(place.path("run.unfinished"))
+        .unwrap()
+        .count()
+        < 3
+    {
+        std::thread::yield_now();
+    }
+    running.signal("-KILL");
+    running.ends();
+    place.write("other.csv", &(place.read("record.csv") + "# more\n"));
+    let shown = place.fails(1, "fit model.toml other.csv --resume run -q");
+    assert!(shown.contains("is not what the fit was made of"), "{shown}");
+    let folder = place.path("run.unfinished");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let Some(last) = bytes.last_mut() else {
+            continue;
+        };
+        *last ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let shown = place.fails(1, "fit model.toml record.csv --resume run -q");
+        assert!(shown.contains("damaged, or was changed"), "{shown}");
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    // with fewer passes than it has done it begins again, and ends
+    place.succeeds("fit model.toml record.csv --resume run --passes 1 -q");
+    assert_eq!(place.names().last().unwrap(), "run");
+}
+
+/// The second process is refused before it works; the first is as if it had not come.
+#[cfg(unix)]
+#[test]
+fn two_processes_do_not_write_one_folder() {
+    let place = with_record();
+    let mut running = begin(&place, "--solver alternating --passes 1000000");
+    running.until("pass 1 of");
+    for second in [
+        "fit model.toml record.csv -q --force",
+        "fit model.toml record.csv -q --resume run",
+        "fit model.toml record.csv -q --solver node-lstm",
+        "demo -o run",
+    ] {
+        let shown = place.fails(1, second);
+        assert!(
+            shown.contains("another process is writing"),
+            "{second}: {shown}"
+        );
+    }
+    place.succeeds("fit model.toml record.csv -q --passes 2 -o elsewhere");
+    running.signal("-TERM");
     let (code, ..) = running.ends();
     assert_eq!(code, Some(130));
     assert_eq!(facts(&place, "run")["stopped"], true);
-    place.succeeds("fit model.toml record.csv -o run --resume run -q");
-    let error = |run: &str| {
-        let found = facts(&place, run);
-        assert_eq!(found["stopped"], false);
-        found["records"][0]["mean_nrmse"].as_f64().unwrap()
-    };
-    let (whole, resumed) = (error("whole"), error("run"));
-    assert!(
-        (whole - resumed).abs() < 0.1 * whole,
-        "{resumed} of {whole}"
-    );
 }
 
-/// A second Ctrl-C writes nothing, and neither does a program that is killed.
+/// A fit that is written and says nothing has an exit code of its own.
+#[test]
+fn a_fit_that_is_not_to_be_trusted_says_so_by_its_exit_code() {
+    let place = with_record();
+    let shown = place.distrusts("fit model.toml record.csv --solver rm --passes 1 -q");
+    assert!(
+        shown.err.contains("1 start tried, none worked"),
+        "{}",
+        shown.err
+    );
+    let shown = place.fails(1, "fit model.toml record.csv --resume run --passes 2 -q");
+    assert!(shown.contains("rm cannot go on with a fit"), "{shown}");
+    assert!(place.path("run/fit.json").is_file());
+}
+
+/// A second Ctrl-C, later than the two that `timeout` sends, does not wait for a run to be written.
 #[cfg(unix)]
 #[test]
-fn a_fit_that_ends_at_once_leaves_nothing() {
+fn a_second_ctrl_c_ends_a_fit_at_once() {
     let place = with_record();
     place.succeeds("simulate harmonic-oscillator.toml --steps 20000 -o record.csv --force");
     place.write("model.toml", &place.read("harmonic-oscillator.toml"));
-    let names = place.names();
     // a pass of so long a record lasts, and the first Ctrl-C waits for its end
     let recursion = "--solver alternating --passes 1000000";
     let mut running = begin(&place, recursion);
     running.until("pass 1 of");
     running.signal("-INT");
     running.until("stopping soon");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     running.signal("-INT");
     let (code, out, err) = running.ends();
     assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
-    assert_eq!(place.names(), names);
-
-    let mut running = begin(&place, recursion);
-    running.until("pass 1 of");
-    running.signal("-KILL");
-    let (code, out, _) = running.ends();
-    assert_eq!((code, out.as_str()), (None, ""));
-    assert_eq!(place.names(), names);
+    assert!(!place.path("run").exists());
 }

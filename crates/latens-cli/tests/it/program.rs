@@ -95,13 +95,23 @@ impl Place {
 
     /// Runs `latens …`, which must succeed.
     pub fn succeeds(&self, line: &str) -> Shown {
+        self.ends(0, line)
+    }
+
+    /// Runs `latens fit …`, which must write a fit that is not to be trusted.
+    pub fn distrusts(&self, line: &str) -> Shown {
+        self.ends(4, line)
+    }
+
+    fn ends(&self, code: i32, line: &str) -> Shown {
         let result = self.run(line);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let shown = Shown {
             out: text(result.stdout),
             err: text(result.stderr),
         };
-        assert!(result.status.success(), "latens {line}: {}", shown.err);
+        let said = &shown.err;
+        assert_eq!(result.status.code(), Some(code), "latens {line}: {said}");
         shown
     }
 

@@ -17,7 +17,13 @@ fn rivals_that_learn_the_models_networks_leave_a_run() {
         let line = format!(
             "fit harmonic-oscillator record.csv --solver {solver} --passes 3 --json -o {solver}"
         );
-        let shown: Value = serde_json::from_str(&place.succeeds(&line).out).unwrap();
+        // three iterations take rm nowhere, and it says so
+        let shown = if solver == "rm" {
+            place.distrusts(&line)
+        } else {
+            place.succeeds(&line)
+        };
+        let shown: Value = serde_json::from_str(&shown.out).unwrap();
         assert_eq!(shown["solver"], solver);
         assert!(shown["records"][0]["nrmse"]["truth_v"].is_f64(), "{shown}");
         let facts: Value =

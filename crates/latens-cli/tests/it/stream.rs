@@ -208,7 +208,49 @@ fn broken_lines_are_skipped_or_fatal() {
     );
 }
 
-/// Ctrl-C while it waits for a line, and a reader that has had enough: both leave the snapshot.
+/// A time far in the future is one broken line, and a snapshot that cannot be written is tried again:
+/// the stream answers every other sample.
+#[test]
+fn nothing_but_a_broken_sample_goes_unanswered() {
+    let place = with_run();
+    let mut child = start(&place, "run --learn --snapshot kept --every 2");
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut feed = |lines: &str, answered: usize| {
+        stdin.write_all(lines.as_bytes()).unwrap();
+        for _ in 0..answered {
+            answers.next().unwrap().unwrap();
+        }
+    };
+    feed("t,u,q\n0,0,1\n", 2);
+    feed("0.01,0,1\n", 1);
+    while !place.path("kept/fit.json").exists() {
+        std::thread::yield_now();
+    }
+    // what is not ours is never replaced
+    place.write("kept/notes.txt", "mine");
+    feed("5000000,0,1\n", 0);
+    feed("0.02,0,1\n0.03,0,1\n0.04,0,1\n0.05,0,1\n0.06,0,1\n", 5);
+    std::fs::remove_file(place.path("kept/notes.txt")).unwrap();
+    drop(stdin);
+    let result = child.wait_with_output().unwrap();
+    let said = err(&result);
+    assert!(result.status.success(), "{said}");
+    for part in [
+        "line 4: time 5000000 is more than 10000 sample times after 0.01",
+        "holds `notes.txt`, which is not part of a fit",
+        "the stream goes on",
+        "7 samples in",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let facts: Value = serde_json::from_str(&place.read("kept/fit.json")).unwrap();
+    assert_eq!(facts["stream"]["progress"]["samples"], 7);
+    assert!(!place.path("kept.unfinished").exists());
+}
+
+/// Ctrl-C, SIGTERM and SIGHUP while it waits for a line, and a reader that has had enough: all leave the
+/// snapshot.
 #[cfg(unix)]
 #[test]
 fn interrupted_or_left_alone_it_keeps_what_it_learned() {
@@ -218,21 +260,27 @@ fn interrupted_or_left_alone_it_keeps_what_it_learned() {
         let facts: Value = serde_json::from_str(&facts).unwrap();
         facts["stream"]["progress"]["samples"].as_u64().unwrap()
     };
-    let mut child = start(&place, "run --learn --snapshot stopped");
-    let mut stdin = child.stdin.take().unwrap();
-    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
-    for line in part(&place.read("more.csv"), 0, 3).lines() {
-        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let mut child = start(&place, "run --learn --snapshot stopped --force");
+        let mut stdin = child.stdin.take().unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        for line in part(&place.read("more.csv"), 0, 3).lines() {
+            stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+        for _ in 0..4 {
+            answers.next().unwrap().unwrap();
+        }
+        let other = stream(&place, "run --snapshot stopped --force", "");
+        assert!(err(&other).contains("another process is writing"));
+        let kill = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert_eq!(samples("stopped"), 3);
+        assert!(!place.path("stopped.unfinished").exists());
+        std::fs::remove_dir_all(place.path("stopped")).unwrap();
     }
-    for _ in 0..4 {
-        answers.next().unwrap().unwrap();
-    }
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(kill.unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(samples("stopped"), 3);
 
     let mut child = start(&place, "run --snapshot left");
     let mut stdin = child.stdin.take().unwrap();

@@ -717,3 +717,34 @@ fn node_learns_what_is_measured() {
         assert!(error < 1e-2, "state {i}: {error:.1e}");
     }
 }
+
+/// Every method that is registered, and those that leave no fit.
+#[test]
+fn a_rival_is_the_same_on_any_number_of_threads() {
+    let model = Model::from_text("chain", CHAIN).unwrap();
+    let simulation = Simulation {
+        steps: Some(60),
+        ..Simulation::default()
+    };
+    let records = [1, 2].map(|seed| {
+        let simulation = Simulation {
+            seed,
+            ..simulation.clone()
+        };
+        simulate(&model, &simulation).unwrap()
+    });
+    let on = |threads: usize, rival: Rival| -> Vec<u64> {
+        let settings = Settings {
+            iterations: 3,
+            ..Settings::new(rival)
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let work = || fit(&model, &records, &settings, &mut Silent).unwrap();
+        let runs = pool.build().unwrap().install(work).runs;
+        let values = runs.iter().flat_map(|run| run.as_slice());
+        values.map(|value| value.to_bits()).collect()
+    };
+    for rival in Rival::ALL {
+        assert_eq!(on(1, rival), on(3, rival), "{}", rival.name());
+    }
+}

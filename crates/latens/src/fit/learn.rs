@@ -6,7 +6,7 @@
 //! and the free run is scored.
 
 use super::ensemble::{self, Band};
-use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts, Role};
+use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::suspects::{SetAside, refuse};
 use super::{Fit, Track, proof, residuals};
 use crate::Error;
@@ -20,6 +20,7 @@ use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
+use crate::solve::kept::Checkpoints;
 use crate::solve::ladder::{self, Climbed};
 use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry};
 
@@ -43,6 +44,7 @@ pub fn learn(
     model: &Model,
     data: Data,
     settings: &Settings,
+    checkpoints: Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let set_aside = if settings.keep_suspects {
@@ -56,13 +58,14 @@ pub fn learn(
         settings,
         set_aside,
         &Earlier::default(),
+        checkpoints,
         observer,
     )
 }
 
 /// Goes on with a fit that was stopped, or does more passes.
 ///
-/// The records must be those of the fit; see [`belongs_to`].
+/// The records must be those of the fit; see [`Begun::belongs_to`](super::begun::Begun::belongs_to).
 ///
 /// # Errors
 /// [`Error::Setting`] where there is nothing to go on with; those of [`learn`].
@@ -70,23 +73,12 @@ pub fn resume(
     fit: &Fit,
     data: Data,
     settings: &Settings,
+    checkpoints: Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let fail = |message: String| Err(Error::Setting(message));
     let before = &fit.facts.settings;
-    if settings.solver != before.solver {
-        let (own, asked) = (&before.solver, &settings.solver);
-        return fail(format!(
-            "this fit was learned by {own}, not by {asked}: resume it with that"
-        ));
-    }
-    let solver = solve::find(&settings.solver)?;
-    if !solver.resumes() {
-        let name = solver.name();
-        return fail(format!(
-            "{name} cannot go on with a fit: fit again, with more ⟦passes⟧"
-        ));
-    }
+    solve::same_solver(before, settings)?;
     let earlier = Earlier {
         starts: kept_starts(fit)?,
         stopped: fit.facts.stopped,
@@ -102,7 +94,15 @@ pub fn resume(
     let set_aside = SetAside::as_before(fit, data);
     // the fit's own may be simpler
     let whole = Model::from_text(&fit.facts.model_file, &fit.model.text)?;
-    let mut resumed = go(&whole, data, settings, set_aside, &earlier, observer)?;
+    let mut resumed = go(
+        &whole,
+        data,
+        settings,
+        set_aside,
+        &earlier,
+        checkpoints,
+        observer,
+    )?;
     if !earlier.stopped {
         for facts in resumed.all_facts() {
             facts.rungs.clone_from(&fit.facts.rungs);
@@ -139,51 +139,6 @@ fn kept_starts(fit: &Fit) -> Result<Vec<Resumed<'_>>, Error> {
             })
         })
         .collect()
-}
-
-/// Whether a fit was made of this model and these records, in this order.
-///
-/// # Errors
-/// [`Error::Setting`] with what differs.
-pub fn belongs_to(fit: &Fit, model: &Model, data: Data) -> Result<(), Error> {
-    let fail = |message: String| Err(Error::Setting(message));
-    if crate::record::sha256(model.text.as_bytes()) != fit.facts.model_sha256 {
-        return fail(format!(
-            "the fit was made of another model than this ({}): resume with its own model.toml, or fit again",
-            fit.facts.model_file
-        ));
-    }
-    // tests played no part
-    let before = fit.facts.records.iter().filter(|r| r.role != Role::Test);
-    let before: Vec<&RecordFacts> = before.collect();
-    let train = data.train.iter().map(|s| (s, Role::Train));
-    let validate = data.validate.iter().map(|s| (s, Role::Validate));
-    let now: Vec<(&Source, Role)> = train.chain(validate).collect();
-    if now.len() != before.len() {
-        return fail(format!(
-            "the fit was made of {} record(s), these are {}: resume with the same, or fit again",
-            before.len(),
-            now.len()
-        ));
-    }
-    for ((source, role), before) in now.into_iter().zip(before) {
-        if source.sha256 != before.sha256 {
-            return fail(format!(
-                "{} is not what the fit was made of ({}; the checksums differ): resume with the same records in the same order, or fit again",
-                source.file, before.file
-            ));
-        }
-        if role != before.role || source.record.len() != before.samples {
-            return fail(format!(
-                "{} was used with {} samples to {}, now it is {} samples to {role}: resume with the same, or fit again",
-                source.file,
-                before.samples,
-                before.role,
-                source.record.len()
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Looks at records before anything is learned from them: what they say about each state, and
@@ -242,6 +197,7 @@ fn go(
     settings: &Settings,
     mut set_aside: SetAside,
     earlier: &Earlier,
+    checkpoints: Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let judges = !settings.keep_suspects && earlier.starts.is_empty();
@@ -252,7 +208,11 @@ fn go(
             train: &train,
             validate: &validate,
         };
-        let named = (round == 1).then(|| set_aside.named(model, data));
+        let before = Before {
+            earlier,
+            suspects: (round == 1).then(|| set_aside.named(model, data)),
+            checkpoints,
+        };
         let judge = |problem: &Problem, learned: &Learned, stopped: bool| {
             judges.then(|| {
                 let judged = set_aside.judged(problem, data, learned);
@@ -260,7 +220,7 @@ fn go(
                 (judged, again)
             })
         };
-        match once(model, used, settings, earlier, observer, named, judge)? {
+        match once(model, used, settings, before, observer, judge)? {
             Outcome::Again(judged) => {
                 observer.again(&judged.named(model, data));
                 set_aside = judged;
@@ -288,15 +248,22 @@ enum Outcome {
     Again(SetAside),
 }
 
+/// What there is before it is learned.
+struct Before<'a> {
+    earlier: &'a Earlier<'a>,
+    /// Shown with the first look at the records.
+    suspects: Option<Vec<Suspect>>,
+    checkpoints: Checkpoints<'a>,
+}
+
 /// Learns once; `judge` says what is to be set aside by the best that was learned, and whether it is
-/// learned again without that. `suspects` are shown with the first look at the records.
+/// learned again without that.
 fn once(
     model: &Model,
     data: Data,
     settings: &Settings,
-    earlier: &Earlier,
+    before: Before,
     observer: &mut dyn Observer,
-    suspects: Option<Vec<Suspect>>,
     judge: impl FnOnce(&Problem, &Learned, bool) -> Option<(SetAside, bool)>,
 ) -> Result<Outcome, Error> {
     registry::check(settings, model)?;
@@ -307,7 +274,7 @@ fn once(
     let walking = solver.walking();
     let prior = look::smooth_with_known_equations(&mut model, &train, settings, walking, dt);
     let model = model;
-    if let Some(suspects) = suspects {
+    if let Some(suspects) = before.suspects {
         observer.checked(&Check {
             suspects,
             ..look::check::check(&model, &train, &prior, dt)
@@ -328,12 +295,13 @@ fn once(
         sharp: false,
         elsewhere: false,
         in_pieces: None,
+        checkpoints: before.checkpoints,
     };
     let Climbed {
         kept,
         rungs,
         stopped,
-    } = ladder::run(solver, &problem, earlier, observer)?;
+    } = ladder::run(solver, &problem, before.earlier, observer)?;
     let judged = kept.first().and_then(|(structure, kept)| {
         let (_, learned) = kept.learned.first()?;
         problem.simplified(*structure, |p| judge(p, learned, stopped))
@@ -455,9 +423,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
 
 /// The facts about each record of a fit.
 fn record_facts(fit: &Fit, stepper: &Stepper, data: Data, tracks: &[Track]) -> Vec<RecordFacts> {
-    let train = data.train.iter().map(|s| (Role::Train, s));
-    let validate = data.validate.iter().map(|s| (Role::Validate, s));
-    let pairs = train.chain(validate).zip(tracks);
+    let pairs = data.by_role().into_iter().zip(tracks);
     pairs
         .map(|((role, source), track)| facts::of_track(fit, stepper, source, role, track))
         .collect()

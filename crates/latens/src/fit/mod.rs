@@ -5,6 +5,7 @@
 //! [`learn`]. A folder is how it lies on a disk ([`crate::folder`]), a page is how it is shown.
 
 pub mod adapt;
+pub mod begun;
 pub mod draws;
 pub mod ensemble;
 mod explain;

@@ -54,7 +54,7 @@ pub(super) fn held_back(
         };
         let start = fold.start_of_half(&fit.theta, fit.facts.seed);
         let mut quiet = Quiet::new(observer, solve::Trial::Halves);
-        let learned = match solver.learn(&fold, start, &mut quiet) {
+        let learned = match solve::kept::learn(solver, &fold, start, &mut quiet) {
             Ok(learned) if !learned.stopped => learned,
             Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return Ok(None),
             Err(error) => return Err(error),

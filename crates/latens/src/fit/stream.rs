@@ -21,6 +21,11 @@
 //!
 //! **Restarts.** A state that has left the numbers that make sense, or a gap of more than
 //! [`LONGEST_GAP`] sample times, starts the states again, as wide as at first. θ is kept.
+//!
+//! **Wrong times.** One sample alone does not move the stream so far: it is refused, and only a next
+//! one that follows it shows that there is such a gap. Where a sample was taken over a gap of more than
+//! [`DOUBTED_GAP`] sample times, two in a row from within the gap show that its time was wrong, and the
+//! states start again there.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +40,9 @@ use crate::{Divergence, Error};
 /// Sample times that the filter predicts over where samples are missing; beyond, the states start
 /// again.
 pub const LONGEST_GAP: f64 = 10_000.0;
+
+/// Sample times over which the time of a single sample may prove wrong.
+pub const DOUBTED_GAP: f64 = 100.0;
 
 /// How a stream is run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -151,6 +159,10 @@ pub struct Stream<'s> {
     input: Vec<f64>,
     /// y − h(f_i) of the last sample, NaN where nothing was measured.
     innovations: Vec<f64>,
+    /// Time of the last sample, where it was refused and may prove right.
+    refused: Option<f64>,
+    /// Time before the last gap, where it is doubted.
+    doubted: Option<f64>,
 }
 
 impl<'s> Stream<'s> {
@@ -169,6 +181,8 @@ impl<'s> Stream<'s> {
             cross: options.learn.then(cross),
             input: vec![0.0; 2 * stepper.system().inputs()],
             innovations: vec![f64::NAN; stepper.system().measurements()],
+            refused: None,
+            doubted: None,
             options,
             progress: Progress::default(),
             theta,
@@ -253,8 +267,15 @@ impl<'s> Stream<'s> {
     pub fn step(&mut self, sample: Sample) -> Result<Outcome, Error> {
         let first = self.progress.samples == 0;
         let gap = if first { 0.0 } else { self.gap_to(&sample)? };
+        let dt = self.setting.stepper.dt();
+        self.refused = None;
+        self.doubted = if first {
+            Some(f64::NEG_INFINITY)
+        } else {
+            (gap > DOUBTED_GAP * dt).then_some(self.progress.time)
+        };
         self.input[sample.input.len()..].copy_from_slice(sample.input);
-        let mut restarts = first || gap > LONGEST_GAP * self.setting.stepper.dt();
+        let mut restarts = first || gap < 0.0 || gap > LONGEST_GAP * dt;
         if !restarts {
             self.advance(gap)?;
             restarts = self.is_lost();
@@ -280,16 +301,33 @@ impl<'s> Stream<'s> {
         Ok(outcome)
     }
 
-    /// Time from the last sample to this one.
-    fn gap_to(&self, sample: &Sample) -> Result<f64, Error> {
+    /// Time from the last sample to this one; negative where the last one's time has proved wrong.
+    fn gap_to(&mut self, sample: &Sample) -> Result<f64, Error> {
         let (dt, previous) = (self.setting.stepper.dt(), self.progress.time);
-        match sample.time {
-            None => Ok((1 + self.progress.lost) as f64 * dt),
-            Some(time) if time > previous => Ok(time - previous),
-            Some(time) => Err(Error::Sample(format!(
-                "time {time} follows {previous}; times must increase from sample to sample"
-            ))),
+        let Some(time) = sample.time else {
+            return Ok((1 + self.progress.lost) as f64 * dt);
+        };
+        let gap = time - previous;
+        if gap > 0.0 && gap <= LONGEST_GAP * dt {
+            return Ok(gap);
         }
+        let before = self.refused.replace(time);
+        let follows = |earliest: f64| before.is_some_and(|b| b > earliest && time > b);
+        let proved = if gap > 0.0 {
+            follows(previous)
+        } else {
+            gap < 0.0 && self.doubted.is_some_and(follows)
+        };
+        if proved {
+            return Ok(gap);
+        }
+        Err(Error::Sample(if gap > 0.0 {
+            format!(
+                "time {time} is more than {LONGEST_GAP} sample times after {previous}; it is taken for wrong, unless the next sample follows it"
+            )
+        } else {
+            format!("time {time} follows {previous}; times must increase from sample to sample")
+        }))
     }
 
     /// States and θ over a gap.

@@ -444,6 +444,15 @@ impl Warning {
         warnings
     }
 
+    /// Whether it says that a fit is not to be trusted: no start worked, or a free run is no better than a
+    /// constant or leaves the finite numbers.
+    pub fn is_distrust(&self) -> bool {
+        matches!(
+            self,
+            Self::NoStartWorked { .. } | Self::FreeRunLost { .. } | Self::LeavesNumbers { .. }
+        )
+    }
+
     /// Of a fit that predicts; `adapts` says whether some of its constants are estimated again.
     pub(crate) fn of_use(fit: &Fit, adapts: bool) -> Vec<Self> {
         let mut warnings = vec![];

@@ -19,6 +19,7 @@ mod checksums;
 mod disk;
 mod states;
 mod stream;
+mod unfinished;
 mod weights;
 
 use std::borrow::Cow;
@@ -27,7 +28,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-pub use disk::check;
+pub use disk::{Claim, check};
+pub use unfinished::{Unfinished, begun};
 
 use checksums::Checksums;
 use weights::REPEAT;
@@ -51,6 +53,9 @@ const CHECKSUMS: &str = "checksums.sha256";
 const FACTS_BYTES: u64 = 16 << 20;
 const FILE_BYTES: u64 = 1 << 30;
 
+/// Times that a folder is read at the most while others replace it.
+const MOST_READINGS: usize = 100;
+
 /// The files of a fit by their path inside the folder: a folder that is on no disk.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
@@ -66,7 +71,7 @@ impl Fit {
     /// # Errors
     /// [`Error::Folder`] where the folder must not be written, [`Error::Io`] where it cannot.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
-        disk::write(folder.as_ref(), false, |put| self.each_file(put))
+        Claim::new(folder)?.write(self, false)
     }
 
     /// The same, in place of a fit that is there already.
@@ -74,7 +79,7 @@ impl Fit {
     /// # Errors
     /// Those of [`Fit::save`].
     pub fn replace(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
-        disk::write(folder.as_ref(), true, |put| self.each_file(put))
+        Claim::new(folder)?.write(self, true)
     }
 
     /// The files that [`Fit::save`] writes.
@@ -111,11 +116,20 @@ impl Fit {
                 "this folder holds no fit: it has no {FACTS}; `latens fit … -o run` writes one"
             ));
         }
-        let failed = |e| Error::io("read", folder, e);
-        let root = fs::canonicalize(folder).map_err(failed)?;
-        decode(folder, &|name| {
-            read_inside(&root, &folder.join(name)).map(Cow::Owned)
-        })
+        // while its files are read, a folder may change places with a newer one: then that is read
+        let mut left = MOST_READINGS;
+        loop {
+            left -= 1;
+            let before = identity(folder);
+            let failed = |e| Error::io("read", folder, e);
+            let root = fs::canonicalize(folder).map_err(failed)?;
+            let fit = decode(folder, &|name| {
+                read_inside(&root, &folder.join(name)).map(Cow::Owned)
+            });
+            if left == 0 || before == identity(folder) {
+                return fit;
+            }
+        }
     }
 
     /// A fit from its files; `name` is what it and its errors are called.
@@ -179,6 +193,19 @@ impl Fit {
             None => Ok(()),
         }
     }
+}
+
+/// What tells a folder from another under the same name.
+#[cfg(unix)]
+fn identity(folder: &Path) -> Option<(u64, u64, i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs::metadata(folder).ok()?;
+    Some((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn identity(folder: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(folder).and_then(|meta| meta.modified()).ok()
 }
 
 /// A file of a folder, which may be a stranger's: no link leads out of it, nothing is waited for, and

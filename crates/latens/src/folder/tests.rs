@@ -7,6 +7,7 @@ use crate::fit::learn::{Data, learn};
 use crate::model::settings::Settings;
 use crate::record::{Record, Source};
 use crate::simulate::{Simulation, simulate};
+use crate::solve::kept::Checkpoints;
 use crate::solve::{self, Silent};
 
 /// A spring whose stiffness is an unknown constant and whose friction is a network.
@@ -49,7 +50,8 @@ fn fitted(sources: &[Source], model: &Model, settings: &Settings) -> Fit {
         train: sources,
         validate: &[],
     };
-    learn(model, data, settings, &mut Silent).unwrap()
+    let checkpoints = Checkpoints::default();
+    learn(model, data, settings, checkpoints, &mut Silent).unwrap()
 }
 
 impl Case {
@@ -309,13 +311,93 @@ fn an_error_on_the_way_leaves_the_old_fit_and_nothing_else() {
     let case = Case::new();
     case.save(false).unwrap();
     let before = fs::read(case.folder().join(FACTS)).unwrap();
-    let result = disk::write(&case.folder(), true, |put| {
+    let claim = Claim::new(case.folder()).unwrap();
+    let result = claim.fill(true, |put| {
         put(MODEL.into(), b"half".to_vec())?;
         Err(Error::Stopped)
     });
     assert!(matches!(result, Err(Error::Stopped)));
+    drop(claim);
     assert_eq!(fs::read(case.folder().join(FACTS)).unwrap(), before);
     assert_eq!(case.names(), ["run"]);
+}
+
+/// One process at a time has a folder; what a killed one has left on its way is removed, an old fit that
+/// it had put away put back, and what is not ours left alone.
+#[test]
+fn a_claim_ends_with_its_process_and_what_it_left_is_tidied() {
+    let case = Case::new();
+    let claim = Claim::new(case.folder()).unwrap();
+    let refused = Claim::new(case.folder()).unwrap_err().to_string();
+    assert!(refused.contains("another process is writing"), "{refused}");
+    assert!(case.save(false).is_err());
+    claim.write(&case.fit, false).unwrap();
+    drop(claim);
+    assert_eq!(case.names(), ["run"]);
+
+    let unfinished = case.place.path().join("run.unfinished");
+    fs::create_dir(&unfinished).unwrap();
+    fs::write(unfinished.join("notes.txt"), "mine").unwrap();
+    let refused = case.save(true).unwrap_err().to_string();
+    assert!(refused.contains("is not of Latens"), "{refused}");
+    fs::remove_file(unfinished.join("notes.txt")).unwrap();
+
+    // killed while it wrote, between the two renames of a system without exchange
+    fs::write(unfinished.join("lock"), "").unwrap();
+    fs::create_dir(unfinished.join("new")).unwrap();
+    fs::write(unfinished.join("new").join(MODEL), "half").unwrap();
+    fs::rename(case.folder(), unfinished.join("old")).unwrap();
+    assert!(check(case.folder(), true).is_ok());
+    assert_eq!(case.names(), ["run"]);
+    assert!(Fit::load(case.folder()).is_ok());
+}
+
+/// Nobody's notes are lost, however deep in a fit they lie.
+#[test]
+fn a_fit_with_notes_in_a_member_is_not_replaced() {
+    let settings = Settings {
+        ensemble: 2,
+        ..settings("alternating", 1)
+    };
+    let case = Case::fitted(1, &settings);
+    case.save(false).unwrap();
+    for inside in [
+        "ensemble/notes.txt",
+        "ensemble/1/notes.txt",
+        "states_2.csv/a",
+    ] {
+        let path = case.folder().join(inside);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let message = case.save(true).unwrap_err().to_string();
+        assert!(message.contains("not part of a fit"), "{message}");
+        fs::remove_file(&path).unwrap();
+    }
+    fs::remove_dir(case.folder().join("states_2.csv")).unwrap();
+    case.save(true).unwrap();
+}
+
+/// At no moment is there no fit under the name, nor one of two halves.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_sees_the_old_fit_or_the_new_one() {
+    let case = Case::new();
+    case.save(false).unwrap();
+    let mut other = case.fit.clone();
+    other.theta.iter_mut().for_each(|t| *t += 1.0);
+    let thetas = [&case.fit.theta, &other.theta];
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for k in 0..100 {
+                let fit = if k % 2 == 0 { &other } else { &case.fit };
+                fit.replace(case.folder()).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let fit = Fit::load(case.folder()).unwrap();
+            assert!(thetas.contains(&&fit.theta) && fit.missing.is_empty());
+        }
+    });
 }
 
 /// Bytes with one text in place of another, of the same length.

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes a file so that a reader sees the old content or the new one, never half of it.
 ///
@@ -13,9 +12,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `path` keeps what it had. A link is followed and the mode of an existing file kept.
 /// A pipe or device, such as `/dev/stdout`, cannot be replaced and is written directly.
 ///
+/// The temporary file has one name for all processes, and is locked: what a killed one has left is
+/// written over by the next.
+///
 /// # Errors
 /// Whatever `write` or the file system reports.
 pub fn write_atomic<F>(path: &Path, write: F) -> io::Result<()>
+where
+    F: FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+{
+    replace(path, true, write)
+}
+
+/// The same in less time: a power cut within some seconds may leave neither.
+pub(crate) fn write_unsynced<F>(path: &Path, write: F) -> io::Result<()>
+where
+    F: FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+{
+    replace(path, false, write)
+}
+
+fn replace<F>(path: &Path, synced: bool, write: F) -> io::Result<()>
 where
     F: FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 {
@@ -36,48 +53,46 @@ where
     if let Some(meta) = existing {
         out.get_ref().set_permissions(meta.permissions())?;
     }
-    out.get_ref().sync_all()?;
-    drop(out);
-    temporary.rename_to(&target)
+    if synced {
+        out.get_ref().sync_all()?;
+    }
+    temporary.rename_to(&target)?;
+    if synced {
+        sync_folder_of(&target);
+    }
+    Ok(())
 }
 
 /// A temporary file that is removed when dropped, unless it was renamed.
 struct Temporary {
     path: PathBuf,
     renamed: bool,
+    /// Kept until the name is gone.
+    _lock: File,
 }
 
 impl Temporary {
     fn beside(target: &Path) -> io::Result<(Self, File)> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = target.file_name().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file")
         })?;
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut hidden = OsString::from(".");
         hidden.push(name);
-        hidden.push(format!(".{}-{count}.tmp", std::process::id()));
+        hidden.push(".latens-tmp");
         let path = target.with_file_name(hidden);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        let renamed = false;
-        Ok((Self { path, renamed }, file))
+        let file = locked(&path, Others::Wait)?;
+        file.set_len(0)?;
+        let own = Self {
+            path,
+            renamed: false,
+            _lock: file.try_clone()?,
+        };
+        Ok((own, file))
     }
 
     fn rename_to(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.renamed = true;
-        // The name survives a power cut only once the folder is on disk as well. Some file
-        // systems refuse to sync a folder; the content is complete all the same.
-        #[cfg(unix)]
-        if let Some(Ok(folder)) = target.parent().map(|folder| {
-            let here = folder.as_os_str().is_empty();
-            File::open(if here { Path::new(".") } else { folder })
-        }) {
-            let _ = folder.sync_all();
-        }
         Ok(())
     }
 }
@@ -88,6 +103,74 @@ impl Drop for Temporary {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// A new name survives a power cut only once its folder is on disk as well. Some file systems refuse
+/// to sync a folder; the content is complete all the same.
+pub(crate) fn sync_folder_of(path: &Path) {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// What to do where another process has a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    Wait,
+    Refuse,
+}
+
+/// Opens a file for one process at a time, until it is closed: a process that is killed leaves no lock.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] where another process has it and is not waited for.
+pub(crate) fn locked(path: &Path, others: Others) -> io::Result<File> {
+    loop {
+        let file = match open_own(path) {
+            // left by somebody else, or a link that leads elsewhere
+            Err(_) if others == Others::Wait && fs::remove_file(path).is_ok() => open_own(path)?,
+            opened => opened?,
+        };
+        let taken = if others == Others::Wait {
+            file.lock()
+        } else {
+            file.try_lock().map_err(io::Error::from)
+        };
+        match taken {
+            // a file system without locks: there is nothing better
+            Err(e) if e.kind() != io::ErrorKind::Unsupported => return Err(e),
+            _ => {}
+        }
+        // the other process may have given it its name, or removed it
+        if is_at(&file, path) {
+            return Ok(file);
+        }
+    }
+}
+
+fn open_own(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    let (own, there) = (file.metadata().map(place), fs::metadata(path).map(place));
+    own.is_ok_and(|own| there.is_ok_and(|there| own == there))
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 #[cfg(test)]
@@ -125,6 +208,24 @@ mod tests {
         assert!(panicked.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    /// Whatever a killed process, or somebody else, has left under the temporary name.
+    #[cfg(unix)]
+    #[test]
+    fn a_leftover_neither_blocks_nor_leads_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("out.csv"), folder.path().join("other"));
+        let left = folder.path().join(".out.csv.latens-tmp");
+        fs::write(&left, "a longer text than the one that is written").unwrap();
+        write_atomic(&path, |w| w.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        fs::write(&other, "untouched").unwrap();
+        std::os::unix::fs::symlink(&other, &left).unwrap();
+        write_atomic(&path, |w| w.write_all(b"newer")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"newer");
+        assert_eq!(fs::read(&other).unwrap(), b"untouched");
+        assert!(!left.exists());
     }
 
     #[cfg(unix)]

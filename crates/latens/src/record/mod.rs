@@ -21,6 +21,7 @@ mod table;
 use crate::model::Point;
 
 pub use atomic::write_atomic;
+pub(crate) use atomic::{Others, locked, sync_folder_of, write_unsynced};
 pub use csv::{write as write_csv_to, write_csv, write_number};
 pub use error::{Cell, Missing, Place, RecordError};
 pub use layout::{Columns, Layout};

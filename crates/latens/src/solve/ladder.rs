@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Earlier, Resumed};
 use super::starts::{self, Attempt, Kept};
-use super::{Observer, Problem, Quiet, Solver, Trial, halves};
+use super::{Observer, Problem, Quiet, Solver, Trial, halves, kept};
 use crate::Error;
 use crate::described;
 use crate::described::{Described, Value};
@@ -450,7 +450,7 @@ fn held_back(
                 let (seed, learned) = &kept.learned[0];
                 let begin = fold.start_of_half(&learned.theta, *seed);
                 let mut quiet = Quiet::new(observer, Trial::Halves);
-                let learned = solver.learn(fold, begin, &mut quiet)?;
+                let learned = kept::learn(solver, fold, begin, &mut quiet)?;
                 if learned.stopped {
                     return Err(Error::Stopped);
                 }

@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod checkpoint;
+pub mod kept;
 pub mod ladder;
 pub mod recursion;
 pub mod registry;
@@ -32,7 +33,8 @@ use crate::numerics::step::Stepper;
 use crate::record::Record;
 use batch::evidence::Evidence;
 use checkpoint::{Checkpoint, Start};
-pub use registry::{OWN, defaults, find, register, resolve, solvers};
+use kept::Checkpoints;
+pub use registry::{OWN, defaults, find, register, resolve, same_solver, solvers};
 pub use starts::Attempt;
 
 /// How θ is learned.
@@ -240,6 +242,8 @@ pub struct Problem<'a> {
     /// Whether a model that the data contradict is learned from pieces of the records; where nobody
     /// says, halves that are held back decide.
     pub in_pieces: Option<bool>,
+    /// Where what comes of it is kept on the way.
+    pub checkpoints: Checkpoints<'a>,
 }
 
 /// Pieces of the records of a problem.

@@ -83,6 +83,27 @@ pub fn resolve(layers: &[&SettingsLayer]) -> Result<Settings, Error> {
     Ok(settings)
 }
 
+/// Rejects to go on with a fit by another solver, or by one that cannot.
+///
+/// # Errors
+/// [`Error::Setting`] with what to do.
+pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
+    if now.solver != before.solver {
+        let (own, asked) = (&before.solver, &now.solver);
+        return Err(Error::Setting(format!(
+            "this fit was learned by {own}, not by {asked}: resume it with that"
+        )));
+    }
+    let solver = find(&now.solver)?;
+    if solver.resumes() {
+        return Ok(());
+    }
+    let name = solver.name();
+    Err(Error::Setting(format!(
+        "{name} cannot go on with a fit: fit again, with more ⟦passes⟧"
+    )))
+}
+
 /// Rejects settings that make no sense for a model or for their solver.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Resumed, Start};
-use super::{Learned, Observer, PassReport, Problem, Progress, Solver};
+use super::{Learned, Observer, PassReport, Problem, Progress, Solver, kept};
 use crate::Error;
 use crate::described;
 
@@ -133,7 +133,7 @@ fn start(
     from: Start,
     observer: &mut dyn Observer,
 ) -> Outcome {
-    let learned = solver.learn(problem, from, observer)?;
+    let learned = kept::learn(solver, problem, from, observer)?;
     let error = problem.validation_error(&learned.theta, &learned.noise);
     let error = error.unwrap_or(learned.free_run);
     let failure = failure(&learned);

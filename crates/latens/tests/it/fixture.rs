@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use latens::fit::learn::{Data, learn};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::solve::kept::Checkpoints;
 use latens::solve::{self, Observer};
 use latens::{Error, Fit, Model, Record, Settings, Silent, Source, systems};
 
@@ -32,7 +33,7 @@ pub fn fit(
         train: &train,
         validate: &[],
     };
-    learn(model, data, settings, observer)
+    learn(model, data, settings, Checkpoints::default(), observer)
 }
 
 /// The oscillator with a small network, and a noisy record of it.

@@ -1,11 +1,16 @@
 //! Fits that are stopped, and go on where they were; ensembles, which may be stopped as well.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use crate::fixture::{defaults, fit, sources};
 use latens::fit::Fit;
 use latens::fit::Start;
-use latens::fit::learn::{Data, belongs_to, resume};
+use latens::fit::begun::Begun;
+use latens::fit::learn::{Data, learn, resume};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::checkpoint::Checkpoint;
+use latens::solve::kept::{Checkpoints, Keep};
 use latens::solve::{Observer, PassReport, Progress, Trial};
 use latens::{Error, Model, Record, Settings, Silent, systems};
 
@@ -50,6 +55,169 @@ fn oscillator(noise: Option<f64>) -> (Model, Record) {
     (model, record)
 }
 
+/// Checkpoints in memory.
+#[derive(Default)]
+struct Kept(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl Keep for Kept {
+    fn get(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(name).cloned()
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        self.0.lock().unwrap().insert(name.into(), bytes.into());
+    }
+
+    fn forget(&self, beginning: &str) {
+        let mut all = self.0.lock().unwrap();
+        all.retain(|name, _| !name.starts_with(beginning));
+    }
+}
+
+/// Stops a fit when it has been asked so many times whether to go on.
+struct StopAfter {
+    questions: usize,
+    asked: usize,
+}
+
+impl Observer for StopAfter {
+    fn progress(&mut self, _progress: &Progress) -> bool {
+        self.asked += 1;
+        self.asked <= self.questions
+    }
+}
+
+/// All numbers of a fit, by their bits.
+fn numbers(fit: &Fit) -> Vec<u64> {
+    let mut all: Vec<f64> = fit.theta.clone();
+    all.extend(fit.covariance.parts().triangle);
+    all.extend(fit.draws.iter().flatten());
+    for track in &fit.tracks {
+        for values in [&track.smoothed, &track.deviations, &track.free_run] {
+            all.extend(values.as_slice());
+        }
+    }
+    all.extend(fit.facts.passes.iter().map(|p| p.free_run));
+    let members = fit.members.iter().flat_map(numbers);
+    all.into_iter().map(f64::to_bits).chain(members).collect()
+}
+
+/// Wherever a fit was ended, with what it had kept it comes to the same bits: every solver, several
+/// starts, ensembles, structures; and it does not do again what it had done.
+#[test]
+fn what_was_kept_leads_to_the_same_bits() {
+    let (noisy, noise_free) = (oscillator(Some(0.01)), oscillator(None));
+    let whole = |solver: &str| Settings {
+        simplify: false,
+        ..defaults(solver)
+    };
+    let few = |solver: &str| Settings {
+        passes: 4,
+        ..whole(solver)
+    };
+    let cases = [
+        (&noisy, defaults("batch")),
+        (&noise_free, defaults("batch")),
+        (
+            &noisy,
+            Settings {
+                starts: 3,
+                ..few("batch")
+            },
+        ),
+        (
+            &noisy,
+            Settings {
+                ensemble: 3,
+                ..few("batch")
+            },
+        ),
+        (&noise_free, few("joint")),
+        (&noise_free, few("alternating")),
+        (&noise_free, few("as-printed")),
+        (
+            &noisy,
+            Settings {
+                ensemble: 2,
+                single_precision: true,
+                ..few("alternating")
+            },
+        ),
+    ];
+    for ((model, record), settings) in cases {
+        let train = sources(model, std::slice::from_ref(record));
+        let data = Data {
+            train: &train,
+            validate: &[],
+        };
+        let run = |kept: &Kept, questions: usize| {
+            let mut observer = StopAfter {
+                questions,
+                asked: 0,
+            };
+            let fit = learn(
+                model,
+                data,
+                &settings,
+                Checkpoints::new(kept),
+                &mut observer,
+            );
+            (fit, observer.asked)
+        };
+        let (fit, all) = run(&Kept::default(), usize::MAX);
+        let expected = numbers(&fit.unwrap());
+        for part in [0.3, 0.6, 0.95] {
+            let name = format!("{} of {all}, {part}", settings.solver);
+            let kept = Kept::default();
+            let (_, before) = run(&kept, (part * all as f64) as usize);
+            assert!(
+                before <= all && !kept.0.lock().unwrap().is_empty(),
+                "{name}"
+            );
+            let (fit, after) = run(&kept, usize::MAX);
+            assert_eq!(numbers(&fit.unwrap()), expected, "{name}");
+            assert!(after < all, "{name}: {after} again");
+        }
+    }
+}
+
+/// Files of strangers: whatever is kept there, a fit comes to what it comes to without, or to another
+/// fit, and does not panic.
+#[test]
+fn no_change_of_what_was_kept_is_a_panic() {
+    let (model, record) = oscillator(None);
+    for solver in ["batch", "alternating"] {
+        let settings = Settings {
+            passes: 2,
+            simplify: false,
+            ..defaults(solver)
+        };
+        let train = sources(&model, std::slice::from_ref(&record));
+        let data = Data {
+            train: &train,
+            validate: &[],
+        };
+        let kept = Kept::default();
+        let run = |kept: &Kept, observer: &mut dyn Observer| {
+            learn(&model, data, &settings, Checkpoints::new(kept), observer)
+        };
+        run(&kept, &mut stop_at(2, 0)).unwrap();
+        let written = kept.0.lock().unwrap().clone();
+        let longest = written.values().map(Vec::len).max().unwrap();
+        for place in (0..longest).step_by(longest / 40 + 1) {
+            let mut changed = written.clone();
+            for bytes in changed.values_mut().filter(|bytes| bytes.len() > place) {
+                if place % 2 == 0 {
+                    bytes.truncate(place);
+                } else {
+                    bytes[place] ^= 0xff;
+                }
+            }
+            let _ = run(&Kept(Mutex::new(changed)), &mut Silent);
+        }
+    }
+}
+
 /// A fit by way of a folder.
 fn saved(fit: &Fit, record: &Record) -> Fit {
     let place = tempfile::tempdir().unwrap();
@@ -61,7 +229,8 @@ fn saved(fit: &Fit, record: &Record) -> Fit {
         train: &train,
         validate: &[],
     };
-    belongs_to(&loaded, &fit.model, data).unwrap();
+    let begun = Begun::of_facts(&loaded.facts);
+    begun.belongs_to(&fit.model, data).unwrap();
     loaded
 }
 
@@ -77,7 +246,7 @@ fn go_on(
         train: &train,
         validate: &[],
     };
-    resume(fit, data, settings, observer)
+    resume(fit, data, settings, Checkpoints::default(), observer)
 }
 
 /// A fit to one record.

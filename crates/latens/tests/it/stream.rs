@@ -213,15 +213,64 @@ fn times_that_cannot_be_are_refused_and_change_nothing() {
     }
     assert_eq!(stream.state().mean, before.mean);
     assert_eq!(stream.progress(), &before.progress);
-    let time = Some(record.time[2] + (LONGEST_GAP + 1.0) * DT);
-    let outcome = stream
-        .step(Sample {
-            time,
-            ..sample(&record, 3)
-        })
-        .unwrap();
-    assert!(outcome.restarted);
-    assert_eq!(stream.theta(), before.theta, "θ is kept");
+    assert_eq!(stream.theta(), before.theta);
+}
+
+/// One time far in the future costs the sample that has it; two that agree are a gap.
+#[test]
+fn a_wrong_time_costs_a_sample_and_a_gap_is_told_by_two() {
+    let model = model(LINEAR);
+    let record = random_record(&model, 8, 5);
+    let last = record.time[2];
+    let at = |steps: f64, k| Sample {
+        time: Some(last + steps * DT),
+        ..sample(&record, k)
+    };
+    let begun = || {
+        let mut stream = stream(&model, options(true));
+        for k in 0..3 {
+            stream.step(sample(&record, k)).unwrap();
+        }
+        stream
+    };
+    let far = LONGEST_GAP + 1.0;
+    let refused = |outcome: Result<_, Error>| match outcome {
+        Err(Error::Sample(message)) => message,
+        other => panic!("{other:?}"),
+    };
+    // as if it had not come
+    let (mut with, mut without) = (begun(), begun());
+    let message = refused(with.step(at(5e6, 3)));
+    assert!(
+        message.contains("unless the next sample follows it"),
+        "{message}"
+    );
+    for stream in [&mut with, &mut without] {
+        assert!(!stream.step(at(1.0, 3)).unwrap().restarted);
+    }
+    assert_eq!(with.states(), without.states());
+    // the sensor was off
+    let mut stream = begun();
+    refused(stream.step(at(far, 3)));
+    let theta = stream.theta().to_vec();
+    assert!(stream.step(at(far + 1.0, 4)).unwrap().restarted);
+    assert_eq!(stream.progress().time, last + (far + 1.0) * DT);
+    assert_eq!(stream.theta(), theta, "θ is kept");
+    // a wrong time within the longest gap: two samples show it
+    let mut stream = begun();
+    assert!(!stream.step(at(500.0, 3)).unwrap().restarted);
+    refused(stream.step(at(1.0, 4)));
+    assert!(stream.step(at(2.0, 5)).unwrap().restarted);
+    assert!(!stream.step(at(3.0, 6)).unwrap().restarted);
+    // and of the very first sample
+    let mut stream = crate::stream::stream(&model, options(false));
+    stream.step(at(1e9, 0)).unwrap();
+    refused(stream.step(at(0.0, 1)));
+    assert!(stream.step(at(1.0, 2)).unwrap().restarted);
+    // late samples are no such thing
+    let mut stream = begun();
+    refused(stream.step(at(-1.5, 3)));
+    refused(stream.step(at(-0.5, 4)));
 }
 
 /// One sample at a million standard deviations moves θ no further than one at the gate.

@@ -99,14 +99,27 @@ fn a_step_is_the_same_on_any_number_of_threads() {
     }
 }
 
+/// Of every solver, and of several starts side by side.
 #[test]
 fn a_fit_is_the_same_on_any_number_of_threads() {
-    let (model, record) = case("harmonic-oscillator", "euler", 400);
+    let (model, record) = case("harmonic-oscillator", "euler", 200);
     let records = [record.clone(), record];
-    let settings = Settings {
-        passes: 2,
-        ..defaults("batch")
-    };
-    let theta = || fit(&model, &records, &settings, &mut Silent).unwrap().theta;
-    assert_eq!(bits(on(1, theta)), bits(on(2, theta)));
+    for solver in latens::solve::solvers() {
+        for ensemble in [1, 3] {
+            let settings = Settings {
+                passes: 2,
+                ensemble,
+                ..defaults(solver.name())
+            };
+            let numbers = || {
+                let fit = fit(&model, &records, &settings, &mut Silent).unwrap();
+                let tracks = fit.tracks.into_iter().flat_map(|t| t.free_run.into_vec());
+                bits(fit.theta.into_iter().chain(tracks))
+            };
+            let one = on(1, numbers);
+            for threads in [2, 5] {
+                assert_eq!(on(threads, numbers), one, "{} on {threads}", solver.name());
+            }
+        }
+    }
 }

@@ -167,6 +167,14 @@ impl PackedCovariance {
         Some(new)
     }
 
+    /// Format in which the triangle is stored.
+    pub fn precision(&self) -> Precision {
+        match self.triangle {
+            Triangle::Double(_) => Precision::Double,
+            Triangle::Single(_) => Precision::Single,
+        }
+    }
+
     /// Number of parameters `n`.
     pub fn dim(&self) -> usize {
         self.n

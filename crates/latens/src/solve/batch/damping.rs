@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::numerics::linalg::normal::{Factor, NormalEquations};
+use crate::solve::kept::kept;
 
 /// λ is given up on above this.
 const LIMIT: f64 = 1e10;
@@ -19,6 +20,8 @@ pub struct Damping {
     pub(super) value: f64,
     growth: f64,
 }
+
+kept!(Damping { value, growth });
 
 impl Default for Damping {
     fn default() -> Self {

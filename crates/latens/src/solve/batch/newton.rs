@@ -31,6 +31,7 @@ use crate::numerics::linalg::normal::{self, NormalEquations};
 use crate::numerics::objective::{Cost, Noise, half_square};
 use crate::numerics::score;
 use crate::record::Record;
+use crate::solve::kept::kept;
 use crate::solve::{Observer, Problem, Progress};
 use crate::{Divergence, Error};
 
@@ -55,6 +56,12 @@ pub(super) struct Iterate {
     pub states: Vec<Trajectory>,
     pub cost: Cost,
 }
+
+kept!(Iterate {
+    theta,
+    states,
+    cost
+});
 
 /// When a stage is done.
 pub(super) struct Limits {

@@ -9,6 +9,7 @@ use crate::model::settings::{Level, Settings};
 use crate::numerics::objective::Noise;
 use crate::record::Record;
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed, Stage};
+use crate::solve::kept::{Course, fit_records, kept};
 use crate::solve::{Observer, PassReport, Problem};
 
 /// Noise of known rows relative to the hidden rows'.
@@ -77,6 +78,52 @@ pub(super) struct Tightened {
     pub stopped: bool,
 }
 
+/// Where the stages stand between two of them.
+struct Between {
+    /// Stages that are done, those before included.
+    stages: usize,
+    /// Whether no other follows.
+    over: bool,
+    iterate: Iterate,
+    best: Option<Best>,
+    reports: Vec<PassReport>,
+    prior: Vec<f64>,
+    damping: Damping,
+    tightness: f64,
+    variance_inflation: f64,
+    likely: Option<(f64, f64)>,
+    informative: Option<(f64, f64)>,
+}
+
+kept!(Best { at, iterate });
+kept!(Between {
+    stages,
+    over,
+    iterate,
+    best,
+    reports,
+    prior,
+    damping,
+    tightness,
+    variance_inflation,
+    likely,
+    informative,
+});
+
+impl Between {
+    /// Whether it has the sizes of a problem.
+    fn fits(&self, problem: &Problem) -> bool {
+        let parameters = problem.model.system.parameters();
+        let fits = |iterate: &Iterate| {
+            iterate.theta.len() == parameters && fit_records(&iterate.states, problem)
+        };
+        let best = self.best.as_ref();
+        fits(&self.iterate)
+            && self.prior.len() == parameters
+            && best.is_none_or(|b| fits(&b.iterate) && b.at.prior.len() == parameters)
+    }
+}
+
 /// Where the stages begin.
 pub(super) struct Begin {
     pub iterate: Iterate,
@@ -102,6 +149,9 @@ pub(super) fn tighten(
         tightness: first_tightness,
     } = begin;
     let resumed = best.is_some();
+    let course = problem
+        .checkpoints
+        .course(problem, &(&iterate, &best, reports.len(), first_tightness));
     let first = best.as_ref().map_or_else(
         || Stage {
             stages: reports.len(),
@@ -121,12 +171,20 @@ pub(super) fn tighten(
     let (mut tightness, mut variance_inflation) = (first.tightness, first.variance_inflation);
     let (mut likely, mut informative) = (first.likely, first.informative);
     let mut stopped = false;
-    let stages = match first.next {
+    let mut stages = match first.next {
         Next::Refinement => 0..0,
         _ if resumed => first.stages..settings.passes,
         _ => first.stages..first.stages + settings.passes,
     };
     let last = stages.end;
+    let before = course.as_ref().and_then(Course::get);
+    if let Some(before) = before.filter(|b: &Between| b.fits(problem) && b.stages <= last) {
+        stages.start = if before.over { last } else { before.stages };
+        (iterate, best, reports) = (before.iterate, before.best, before.reports);
+        (prior, damping) = (before.prior, before.damping);
+        (tightness, variance_inflation) = (before.tightness, before.variance_inflation);
+        (likely, informative) = (before.likely, before.informative);
+    }
     let measured = |r: &Record| r.outputs.iter().filter(|y| !y.is_nan()).count();
     let readings = problem.records.iter().map(measured).sum::<usize>() as f64;
     for stage in stages {
@@ -244,13 +302,26 @@ pub(super) fn tighten(
         let exact = late && iterate.cost.physics < limit;
         let lost = merit < LOST_FREE_RUN_FACTOR * known;
         let fixed = matches!(settings.hidden_noise, Level::Variance(_));
-        if let Some(best) = &mut best
-            && (exact || lost || fixed)
-        {
+        let over = best.is_some() && (exact || lost || fixed);
+        if let Some(best) = best.as_mut().filter(|_| over) {
             best.at.next = Next::Refinement;
-            break;
         }
-        if stopped {
+        if let Some(course) = &course {
+            course.put(&Between {
+                stages: stage + 1,
+                over,
+                iterate: iterate.clone(),
+                best: best.clone(),
+                reports: reports.clone(),
+                prior: prior.clone(),
+                damping: damping.clone(),
+                tightness,
+                variance_inflation,
+                likely,
+                informative,
+            });
+        }
+        if stopped || over {
             break;
         }
     }

@@ -9,6 +9,7 @@ pub mod sweep;
 
 use super::batch::one_segment;
 use super::checkpoint::{Checkpoint, Start};
+use super::kept::{Course, fit_records, kept};
 use super::{Learned, Observer, PassReport, Problem, Solver, precision};
 use crate::Error;
 use crate::filter::Smoothed;
@@ -151,11 +152,56 @@ impl Solver for Joint {
 const LOWER_VARIANCE: &str = "lower ⟦parameter_variance⟧";
 
 /// A pass that may be kept.
+#[derive(Clone)]
 struct Kept {
     free_run: f64,
     theta: Vec<f64>,
     covariance: PackedCovariance,
     number: usize,
+}
+
+/// Where the passes stand between two of them.
+struct Between {
+    theta: Vec<f64>,
+    covariance: PackedCovariance,
+    smoothed: Vec<Smoothed>,
+    drift: f64,
+    best: Option<Kept>,
+    reports: Vec<PassReport>,
+}
+
+kept!(Kept {
+    free_run,
+    theta,
+    covariance,
+    number,
+});
+kept!(Between {
+    theta,
+    covariance,
+    smoothed,
+    drift,
+    best,
+    reports,
+});
+
+impl Between {
+    /// Whether it has the sizes of a problem.
+    fn fits(&self, problem: &Problem) -> bool {
+        let parameters = problem.model.system.parameters();
+        let fits = |theta: &[f64], covariance: &PackedCovariance| {
+            theta.len() == parameters && covariance.dim() == parameters
+        };
+        let each = |values: fn(&Smoothed) -> &Trajectory| {
+            let all: Vec<Trajectory> = self.smoothed.iter().map(values).cloned().collect();
+            fit_records(&all, problem)
+        };
+        let best = self.best.as_ref();
+        fits(&self.theta, &self.covariance)
+            && each(|s| &s.states)
+            && each(|s| &s.deviations)
+            && best.is_none_or(|best| fits(&best.theta, &best.covariance))
+    }
 }
 
 /// Passes a recursion over the records, again and again.
@@ -169,6 +215,7 @@ fn run(
     let (settings, records, noise) = (problem.settings, problem.records, problem.noise);
     let mut smoothed = problem.prior.states.clone();
     let (variance, precision) = (settings.parameter_variance, precision(settings));
+    let course = problem.checkpoints.course(problem, &start);
     let (prior, mut theta, mut covariance, mut reports) = match start {
         Start::At(theta) | Start::Near(theta) => {
             let size = theta.len();
@@ -185,7 +232,7 @@ fn run(
             )
         }
     };
-    let done = reports.len();
+    let mut done = reports.len();
     let mut drift = settings.parameter_drift * settings.anneal.powi(done as i32);
     let mut best = reports.last().map(|report: &PassReport| Kept {
         free_run: report.free_run,
@@ -193,6 +240,13 @@ fn run(
         covariance: covariance.clone(),
         number: done,
     });
+    let before = course.as_ref().and_then(Course::get);
+    let as_many = |b: &Between| b.fits(problem) && b.reports.len() <= settings.passes;
+    if let Some(before) = before.filter(as_many) {
+        (theta, covariance, smoothed) = (before.theta, before.covariance, before.smoothed);
+        (drift, best, reports) = (before.drift, before.best, before.reports);
+        done = reports.len();
+    }
     let mut stopped = false;
     for number in done + 1..=settings.passes {
         if number > 1 {
@@ -253,6 +307,16 @@ fn run(
         }
         let go_on = observer.pass(&report) && !stop;
         reports.push(report);
+        if let Some(course) = &course {
+            course.put(&Between {
+                theta: theta.clone(),
+                covariance: covariance.clone(),
+                smoothed: smoothed.clone(),
+                drift,
+                best: best.clone(),
+                reports: reports.clone(),
+            });
+        }
         if !go_on {
             stopped = number < settings.passes;
             break;
