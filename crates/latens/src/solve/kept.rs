@@ -202,7 +202,7 @@ fn digest<T: Put>(problem: &Problem, begin: &T) -> [u8; 16] {
     add(encode(problem.noise));
     add(encode(&(
         problem.constants.to_vec(),
-        problem.sharp,
+        (problem.sharp, problem.elsewhere),
         problem.in_pieces,
         problem.stepper.dt(),
     )));
