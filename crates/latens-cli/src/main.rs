@@ -29,8 +29,8 @@ First steps:
 
 Exit codes:
   0  done    1  error    2  wrong usage    3  the solver or simulation diverged
-  4  a fit was written, and is not to be trusted: no start worked, or a free run is no better than a
-     constant or leaves the finite numbers
+  4  a fit was written, and is not to be trusted: no start worked, a free run is no better than a
+     constant or leaves the finite numbers, or readings are at fault
   130  interrupted with Ctrl-C, SIGTERM or SIGHUP (a fit keeps what it has so far; a second one, a
        second or more later, stops at once)";
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use latens::folder::{self, Claim};
 use latens::solve::kept::Checkpoints;
-use latens::{Door, Error, Fit, Job, Warning};
+use latens::{Door, Error, Fit, Job};
 use latens_lab::rivals::without_fit::without_fit;
 use latens_report::outputs::FitOutput;
 use latens_report::{page, summary, words};
@@ -40,8 +40,8 @@ FOLDER.unfinished: --resume FOLDER goes on with a fit that was stopped or killed
 same command again; what comes of it is the same to the last bit. The folder is gone in the end.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the solver diverged, 4 the fit is written and not to
-be trusted (no start worked, or a free run is no better than a constant or leaves the finite
-numbers), 130 interrupted.";
+be trusted (no start worked, a free run is no better than a constant or leaves the finite numbers, or
+readings are at fault), 130 interrupted.";
 
 /// Learn a model's networks and unknown constants from records
 ///
@@ -153,7 +153,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if interrupt::asked() {
         return Err(Failure::Interrupted);
     }
-    if fit.facts.warnings.iter().any(Warning::is_distrust) {
+    if fit.facts.is_distrusted() {
         return Err(Failure::Distrusted);
     }
     Ok(())

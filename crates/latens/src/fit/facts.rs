@@ -330,6 +330,13 @@ impl From<&PassFacts> for PassReport {
 }
 
 impl Facts {
+    /// Whether the fit is not to be trusted: no start worked, a free run is no better than a constant or
+    /// leaves the finite numbers, or the readings of a channel are at fault.
+    pub fn is_distrusted(&self) -> bool {
+        let mut at_fault = self.findings.iter().filter(|f| f.is_of_channel());
+        self.warnings.iter().any(Warning::is_distrust) || at_fault.any(Finding::contradicts)
+    }
+
     /// Of what was learned from a problem; of its records, and of who asked, nothing yet.
     pub(super) fn learned(
         problem: &Problem,
