@@ -256,6 +256,8 @@ pub struct CheckOutput {
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart.
     pub together: Vec<Vec<String>>,
+    /// States that can be negated together, and nothing that is measured feels it.
+    pub mirrored: Vec<Vec<String>>,
     /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.

@@ -215,8 +215,9 @@ fn trust(model: &Model, facts: &Facts) -> String {
     } else if !hidden.is_empty() {
         let is = if hidden.len() == 1 { "is" } else { "are" };
         parts.push(format!(
-            "{} {is} well determined by the data along the record",
-            text::list(&hidden)
+            "{} {is} well determined by the data along the record{}",
+            text::list(&hidden),
+            words::up_to_sign(facts)
         ));
     }
     if !unseen.is_empty() {

@@ -208,7 +208,7 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     match (hidden.is_empty(), poor.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "{}{}, which no sensor saw, {} well determined along the record{}",
+            "{}{}, which no sensor saw, {} well determined along the record{}{}",
             if warned(facts, &hidden) {
                 "with what was learned, "
             } else {
@@ -216,6 +216,7 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
             },
             text::list(&hidden),
             if hidden.len() == 1 { "is" } else { "are" },
+            up_to_sign(facts),
             if facts.findings.iter().any(Finding::contradicts) {
                 ", if the model is right"
             } else {
@@ -227,6 +228,19 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
             text::percent(DETERMINED),
             text::list(&poor)
         )),
+    }
+}
+
+/// What a state is not determined by that nothing tells from its mirror image.
+pub fn up_to_sign(facts: &Facts) -> String {
+    let open = facts.warnings.iter().filter_map(|warning| match warning {
+        Warning::SignOpen { states } => Some(states.iter().map(String::as_str)),
+        _ => None,
+    });
+    let open: Vec<&str> = open.flatten().collect();
+    match open.as_slice() {
+        [] => String::new(),
+        names => format!(", up to the sign of {}", text::list(names)),
     }
 }
 

@@ -22,6 +22,11 @@ pub enum Warning {
         /// By name.
         states: Vec<String>,
     },
+    /// These states can be negated together, and nothing that is measured feels it.
+    SignOpen {
+        /// By name.
+        states: Vec<String>,
+    },
     /// The records do not show a state, or not always.
     PoorlySeen {
         /// What the records say of it.
@@ -197,7 +202,8 @@ impl Warning {
     fn words(&self) -> String {
         match self {
             Self::NotToldApart { states } => sight::together(states),
-            Self::PoorlySeen { state } => sight::state(state).unwrap_or_default(),
+            Self::SignOpen { states } => sight::mirrored(states),
+            Self::PoorlySeen { state } => sight::state(state, false).unwrap_or_default(),
             Self::ArgumentsFollow {
                 network,
                 arguments,
@@ -323,6 +329,9 @@ impl Warning {
             states: group.clone(),
         });
         let mut warnings: Vec<Self> = together.collect();
+        warnings.extend(check.mirrored.iter().map(|set| Self::SignOpen {
+            states: set.clone(),
+        }));
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);

@@ -25,7 +25,7 @@ use super::prior::PriorSmoothing;
 use super::scales::SignalScales;
 use super::suspects::Suspect;
 use super::trial::Leaving;
-use super::{region, roughness, sensors, trial};
+use super::{mirror, region, roughness, sensors, trial};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -78,6 +78,9 @@ pub struct Check {
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart: only a combination of each group is determined.
     pub together: Vec<Vec<String>>,
+    /// States that can be negated together, with the networks that drive them, and nothing that is
+    /// measured feels it.
+    pub mirrored: Vec<Vec<String>>,
     /// What the channels show of their sensors.
     pub sensors: Vec<Finding>,
     /// Where the records take each network.
@@ -255,6 +258,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         window: window as f64 * walked.dt,
         window_samples: window,
         together: together(model, &states, &found),
+        mirrored: mirrored(model, records, walked, &states),
         states,
         sensors: sensors::findings(model, records),
         networks: networks(model, records, walked),
@@ -405,6 +409,20 @@ fn states(
         }
     };
     model.states.iter().enumerate().map(one).collect()
+}
+
+/// Of the states that the records show, those whose sign they do not.
+fn mirrored(
+    model: &Model,
+    records: &[Record],
+    walked: &Walked,
+    states: &[StateCheck],
+) -> Vec<Vec<String>> {
+    let shown = |i: &usize| matches!(states[*i].sight, Sight::Well | Sight::Partly);
+    let sets = mirror::mirrors(walked.model, model.states.len(), records, walked.scales);
+    let shown = sets.into_iter().filter(|set| set.iter().all(shown));
+    let named = |set: Vec<usize>| set.iter().map(|&i| states[i].name.clone()).collect();
+    shown.map(named).collect()
 }
 
 /// The states that some measurement depends on, however many equations are between.

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod finding;
+pub mod mirror;
 pub mod noise;
 pub mod prior;
 pub mod region;

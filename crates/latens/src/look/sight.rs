@@ -15,7 +15,11 @@ pub fn states(check: &Check) -> Vec<String> {
     }
     let mut lines: Vec<String> = check.together.iter().map(|group| together(group)).collect();
     let alone = |state: &&StateCheck| !check.together.iter().flatten().any(|n| *n == state.name);
-    lines.extend(check.states.iter().filter(alone).filter_map(state));
+    let own = check.states.iter().filter(alone);
+    lines.extend(
+        own.filter_map(|s| state(s, check.mirrored.iter().flatten().any(|n| *n == s.name))),
+    );
+    lines.extend(check.mirrored.iter().map(|set| mirrored(set)));
     lines
 }
 
@@ -28,14 +32,28 @@ pub(crate) fn together(group: &[String]) -> String {
     )
 }
 
-/// What the records say of a state; nothing of one that a channel shows as it is.
-pub(crate) fn state(state: &StateCheck) -> Option<String> {
+/// States whose sign nothing that is measured feels.
+pub(crate) fn mirrored(set: &[String]) -> String {
+    let names: Vec<&str> = set.iter().map(String::as_str).collect();
+    let negated: Vec<String> = set.iter().map(|name| format!("-{name}")).collect();
+    let negated: Vec<&str> = negated.iter().map(String::as_str).collect();
+    format!(
+        "nothing tells {} from {}, which would make the same measurements: what is learned may be the mirror image; turn it round where you know the sign",
+        text::list(&names),
+        text::list(&negated)
+    )
+}
+
+/// What the records say of a state, and whether its sign is open; nothing of one that a channel
+/// shows as it is.
+pub(crate) fn state(state: &StateCheck, sign_open: bool) -> Option<String> {
     let name = &state.name;
+    let sign = if sign_open { " up to its sign" } else { "" };
     Some(match state.sight {
         Sight::Measured => return None,
-        Sight::Well => format!("{name} is well determined{}", seen(state)),
+        Sight::Well => format!("{name} is well determined{sign}{}", seen(state)),
         Sight::Partly => format!(
-            "{name} is determined over {} of the record only{}",
+            "{name} is determined{sign} over {} of the record only{}",
             part(state.determined),
             seen(state)
         ),

@@ -159,3 +159,49 @@ fn arguments_that_follow_from_others_are_named() {
     assert_eq!((network.directions, network.cells), (1, 10));
     assert_eq!(network.ranges[1], (6.0, 6.0));
 }
+
+/// y acts on x only as y², and a network drives it: −y makes the same x, whatever the record. Where
+/// its own equation is not odd, or x feels y itself, there is no mirror image.
+#[test]
+fn a_sign_that_nothing_feels_is_told() {
+    let text = |x: &str, y: &str| {
+        format!(
+            r#"
+[time]
+step = 0.05
+[states]
+x = {{ derivative = "{x}", start = 1 }}
+y = {{ derivative = "{y}", start = 1 }}
+[networks]
+f = {{ layers = ["4 tanh"] }}
+[measurements]
+x = "x"
+[truth]
+x = "{}"
+y = "{}"
+[simulation]
+steps = 400
+"#,
+            x.replace("f(x)", "cos(x)"),
+            y.replace("f(x)", "cos(x)")
+        )
+    };
+    for (x, y, expected) in [
+        ("4/(1 + y^2) - x", "f(x) - y", true),
+        ("4/(1 + abs(y)) - x", "2*f(x) - sin(y)", true),
+        ("y^2*f(x) - x", "-y", true),
+        ("4/(1 + y^2) - x", "f(x) - y + 0.1*y^2", false),
+        ("4/(1 + y^2) - x + 0.1*y", "f(x) - y", false),
+        ("y*f(x) - x", "y*f(x) - 0.1*y", false),
+    ] {
+        let (check, _) = check(&text(x, y), 0.0, None);
+        assert_eq!(check.mirrored.len(), usize::from(expected), "{x}, {y}");
+    }
+    for (name, text) in systems::SYSTEMS {
+        let model = Model::from_text(name, text).unwrap();
+        if model.truth.is_some() {
+            let (check, _) = check(text, 0.01, Some(400));
+            assert!(check.mirrored.is_empty(), "{name}");
+        }
+    }
+}
