@@ -543,20 +543,29 @@ class Fit:
         *,
         adapt: str | Sequence[str] = (),
         adapt_prior: float = 0.1,
+        map: Mapping[str, str] | None = None,
     ) -> Prediction:
         """Finds the state in a record's first samples, runs free over the rest and scores that.
 
         `warmup` is how many samples (100, or a tenth of a shorter record); `adapt` names constants that are
-        estimated again on them, which may have changed since the fit by `adapt_prior` of their value.
+        estimated again on them, which may have changed since the fit by `adapt_prior` of their value. `map`
+        says which column of a table stands for a name of the model.
 
         >>> fit.predict(other, warmup=50).scores["nrmse"]["truth_v"] < 0.1
         True
         """
-        source = as_record(record, self.model)._source(self._raw.model)
+        source = as_record(record, self.model, map)._source(self._raw.model)
         names = [adapt] if isinstance(adapt, str) else list(adapt)
         return Prediction(self.model, self._raw.predict(source, warmup, names, adapt_prior), "predicted")
 
-    def estimate(self, record: RecordLike, smooth: bool = True, *, loosen: float | None = None) -> Prediction:
+    def estimate(
+        self,
+        record: RecordLike,
+        smooth: bool = True,
+        *,
+        loosen: float | None = None,
+        map: Mapping[str, str] | None = None,
+    ) -> Prediction:
         """The states of a record with all its measurements: from the whole of it, or with `smooth=False`
         each from the past alone. `loosen` is a factor on the process noise; without it the record's
         likelihood chooses.
@@ -564,7 +573,7 @@ class Fit:
         >>> fit.estimate(other, smooth=False).states["v"].mean.shape
         (401,)
         """
-        source = as_record(record, self.model)._source(self._raw.model)
+        source = as_record(record, self.model, map)._source(self._raw.model)
         used = self._raw.estimate(source, smooth, loosen)
         return Prediction(self.model, used, "smoothed" if smooth else "filtered")
 
@@ -575,6 +584,7 @@ class Fit:
         *,
         start: Mapping[str, float] | None = None,
         steps: int = 1000,
+        map: Mapping[str, str] | None = None,
     ) -> Prediction:
         """Follows the learned equations, driven by inputs: arrays by name with times `t`, or a record that has
         them. It begins where the fit found its first record to begin, but for what `start` says of some states.
@@ -590,7 +600,7 @@ class Fit:
         driving = None
         if u is not None or t is not None:
             arrays = isinstance(u, Mapping) or u is None
-            record = Record(t, u=u) if arrays else as_record(u, self.model)
+            record = Record(t, u=u) if arrays else as_record(u, self.model, map)
             driving = record._driving(self._raw)
         return Prediction(self.model, self._raw.simulate(driving, steps + 1, given), "predicted")
 

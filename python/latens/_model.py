@@ -220,6 +220,7 @@ class Model:
         *,
         validate: RecordLike | Sequence[RecordLike] = (),
         test: RecordLike | Sequence[RecordLike] = (),
+        map: Mapping[str, str] | None = None,
         warmup: int | None = None,
         threads: int | None = None,
         progress: bool | Listener | None = None,
@@ -230,7 +231,8 @@ class Model:
 
         A record is a `latens.Record`, a file, a data frame, an xarray dataset or a dict of arrays. `validate`
         are records that are never learned from but choose between stages and starts; `test` play no part and
-        are predicted at the end, after `warmup` first samples. `settings` are those of the model file's [fit]
+        are predicted at the end, after `warmup` first samples. `map` says which column of these tables stands
+        for a name of the model, `{"q": "y_qm_m"}`. `settings` are those of the model file's [fit]
         section, which they override: solver, seed, passes, starts, ensemble, validate_tail, hidden_noise,
         measurement_variance={"V": 1e-2}, …; `latens.Settings` has all of them, docs/reference/settings.md their
         defaults. `progress` shows a bar where somebody looks; True always, False never; a function is called
@@ -249,8 +251,8 @@ class Model:
         from there when it is called again in the same way, and comes to the same bits; `latens fit … --resume
         run` goes on with it too. No other process fits into the same folder meanwhile.
         """
-        trained, validating = as_records(records, self), as_records(validate, self)
-        tests = as_records(test, self)
+        trained, validating = as_records(records, self, map), as_records(validate, self, map)
+        tests = as_records(test, self, map)
         return self._learn(
             [r._source(self._raw) for r in trained],
             [r._source(self._raw) for r in validating],
@@ -293,14 +295,17 @@ class Model:
             raise KeyboardInterrupt("the fit was stopped; what it has learned so far is model.interrupted")
         return fit
 
-    def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
-        """What records can tell, before anything is learned from them; see docs/explain/checks.md.
+    def check(
+        self, records: RecordLike | Sequence[RecordLike], *, map: Mapping[str, str] | None = None
+    ) -> Check:
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md. `map` is as
+        for a fit.
 
         >>> check = model.check(record)
         >>> [state["name"] for state in check["states"]]
         ['q', 'v']
         """
-        sources = [record._source(self._raw) for record in as_records(records, self)]
+        sources = [record._source(self._raw) for record in as_records(records, self, map)]
         facts, text = self._raw.check(sources)
         return Check(json.loads(facts), text)
 

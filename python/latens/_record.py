@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ class Record:
 
     Arrays of float64 are kept as they are, not copied. NaN is a measurement that was not taken. The truth
     serves for scoring only; a fit never learns from it. Which names it needs the model says; others are not
-    looked at. Without `t`, samples are `step` apart, or the model's step.
+    looked at. Times may be dates, with or without a zone: they are counted from the first, in seconds here
+    and in the model's unit of time in a fit. Without `t`, samples are `step` apart, or the model's step.
 
     >>> latens.Record(t=[0, 0.1, 0.2], y={"q": [0, 1, 2]}, u={"force": [1, 1, 0]})
     <latens.Record 'record', 3 samples, t from 0 to 0.2; y: q; u: force>
@@ -50,15 +52,22 @@ class Record:
     ) -> None:
         self.name = name
         self.step = step
-        self._t = None if t is None else _times(t)
+        self._t: Array | None = None
+        # whether the times were dates: seconds, then, whatever the model counts in
+        self._dated = False
+        if t is not None:
+            self._t, self._dated = _times(t)
         self._y = {k: _column(k, v) for k, v in (y or {}).items()}
         self._u = {k: _column(k, v) for k, v in (u or {}).items()}
         self._truth = {k: _column(k, v) for k, v in (truth or {}).items()}
+        # what a frame has that the model does not ask for: an error lists it
+        self._rest: dict[str, Array] = {}
         # of a file: what its reader is told, and what it has read
         self._map: list[str] = []
         self._table: _latens.Table | None = None
         # file and checksum, where it was one
         self._origin: tuple[str, str] | None = None
+        self._check_lengths()
 
     @classmethod
     def from_file(
@@ -81,7 +90,8 @@ class Record:
         record._map = [f"{own}={column}" for own, column in (map or {}).items()]
         record._table = table = _latens.Table.read(os.fspath(path))
         record._origin = (table.file, table.sha256)
-        record._sort(table.names, table.column, map or {}, model)
+        dated = {n: seconds for n in table.names if (seconds := table.instants(n)) is not None}
+        record._sort(table.names, table.column, dated, map or {}, model)
         return record
 
     @classmethod
@@ -95,8 +105,8 @@ class Record:
         name: str = "record",
     ) -> Record:
         """Takes the columns of a pandas or polars data frame, the variables of an xarray dataset over its
-        one dimension, or a dict of arrays. The times are a column `t` or `time`, or an index or a
-        coordinate of that name; dates become seconds since the first.
+        one dimension, or a dict of arrays. The times are a column `t` or `time`, an index or a coordinate
+        of that name, or an index or the one column of dates, which become the model's unit of time.
 
         >>> latens.Record.from_frame({"t": [0, 1], "u": [1, 1], "q": [0, 0.1]}, model)
         <latens.Record 'record', 2 samples, t from 0 to 1; y: q; u: u>
@@ -107,29 +117,54 @@ class Record:
             if column and column not in columns:
                 had = f"it has: {', '.join(columns)}"
                 raise RecordError(f"the mapping {own}={column} names a column that {name} does not have; {had}")
-        record._sort(list(columns), columns.__getitem__, map or {}, model)
+        dated = {n: _times(v)[0] for n, v in columns.items() if v.dtype.kind in "mM"}
+        clock = (map or {}).get("t", next((c for c in columns if c.lower() in _TIMES), ""))
+        if clock in columns and clock not in dated and columns[clock].dtype.kind not in "fiub":
+            dated[clock] = _times(columns[clock])[0]
+        record._sort(list(columns), lambda n: _column(n, columns[n]), dated, map or {}, model)
         return record
 
     def _sort(
-        self, columns: list[str], values: Callable[[str], Array], map: Mapping[str, str], model: Model | None
+        self,
+        columns: list[str],
+        values: Callable[[str], Array],
+        dated: Mapping[str, Array],
+        map: Mapping[str, str],
+        model: Model | None,
     ) -> None:
-        """Puts columns where they belong, under the model's names."""
+        """Puts columns where they belong, under the model's names; `dated` are those of dates."""
         renamed = {column: own for own, column in map.items()}
-        clock = map.get("t", map.get("time", next((c for c in columns if c.lower() in _TIMES), "")))
+        named = next((c for c in columns if c.lower() in _TIMES), "")
+        only = next(iter(dated)) if len(dated) == 1 else ""
+        clock = map.get("t", map.get("time", named or only))
         for column in columns:
             name = renamed.get(column, column)
             if column == clock:
-                self._t = _times(values(column))
+                self._dated = column in dated
+                self._t = dated[column] if self._dated else values(column)
             elif column.lower() in _TIMES and not clock:
                 continue  # not to be looked at
             elif name.startswith(_TRUTH):
                 self._truth[name.removeprefix(_TRUTH)] = values(column)
-            elif model is None or name in model.measured or name in model.inputs:
+            else:
                 try:
                     own = values(column)
                 except RecordError:  # text: a fault once a model asks for it, and then the reader's
                     continue
-                (self._u if model is not None and name in model.inputs else self._y)[name] = own
+                if model is None or name in model.measured:
+                    self._y[name] = own
+                else:
+                    (self._u if name in model.inputs else self._rest)[name] = own
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        every = [(name, len(values)) for name, values in self._arrays()]
+        for name, length in every[1:]:
+            if length != every[0][1]:
+                raise RecordError(
+                    f"{self.name}: {every[0][0]} has {every[0][1]} values and {name} has {length}; "
+                    "the signals of one record must have the same length"
+                )
 
     @property
     def t(self) -> Array:
@@ -193,13 +228,15 @@ class Record:
         """What a model takes from it."""
         if self._table is not None:
             return _latens.Source.of_table(model, self._table, self._map, self.step)
-        return _latens.Source.of_arrays(model, self.name, self._arrays(), self.step, self._origin)
+        arrays = [*self._arrays(), *self._rest.items()]
+        return _latens.Source.of_arrays(model, self.name, arrays, self.step, self._dated, self._origin)
 
     def _driving(self, fit: _latens.Fit) -> _latens.Source:
         """The inputs alone."""
         if self._table is not None:
             return _latens.Source.driving_table(fit, self._table, self._map, self.step)
-        return _latens.Source.driving_arrays(fit, self.name, self._arrays(), self.step)
+        arrays = [*self._arrays(), *self._rest.items()]
+        return _latens.Source.driving_arrays(fit, self.name, arrays, self.step, self._dated)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_table": None, "_map": []}
@@ -255,19 +292,21 @@ class Record:
 RecordLike = Any
 
 
-def as_record(given: RecordLike, model: Model) -> Record:
+def as_record(given: RecordLike, model: Model, map: Mapping[str, str] | None = None) -> Record:
     """A record from what a user has."""
     if isinstance(given, Record):
+        if map:
+            raise RecordError(f"{given.name} has its names already; give map= where the record is made")
         return given
     if isinstance(given, (str, os.PathLike)):
-        return Record.from_file(given, model)
-    return Record.from_frame(given, model)
+        return Record.from_file(given, model, map=map)
+    return Record.from_frame(given, model, map=map)
 
 
-def as_records(given: Any, model: Model) -> list[Record]:
+def as_records(given: Any, model: Model, map: Mapping[str, str] | None = None) -> list[Record]:
     """One or several."""
     several = given if isinstance(given, (list, tuple)) else [given]
-    return [as_record(one, model) for one in several]
+    return [as_record(one, model, map) for one in several]
 
 
 def to_pandas(columns: list[tuple[str, Array]]) -> pandas.DataFrame:
@@ -316,17 +355,40 @@ def _column(name: str, values: Signal) -> Array:
     return array
 
 
-def _times(values: Signal) -> Array:
-    array = np.asarray(values)
+def _times(values: Signal) -> tuple[Array, bool]:
+    """Times, and whether they were dates: then they are in seconds from the first."""
+    array = _of_pandas(values) if _has_zone(values) else np.asarray(values)
+    if array.dtype.kind in "OU":
+        array = _dates(array)
     if array.dtype.kind == "M":
-        array = array - array[0]
+        array = array - array[~np.isnat(array)][:1]
     if array.dtype.kind == "m":
-        array = array / np.timedelta64(1, "s")
-    return _column("t", array)
+        return _column("t", array / np.timedelta64(1, "s")), True
+    return _column("t", array), False
 
 
-def _columns(frame: Any) -> dict[str, Array]:
-    """The numbers in a frame, by name."""
+def _dates(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of `datetime` objects or texts, as numpy has them."""
+    first = next(iter(array), None)
+    if isinstance(first, datetime):
+        utc = [d.astimezone(timezone.utc).replace(tzinfo=None) if d.tzinfo else d for d in array]
+        return np.array(utc, dtype="datetime64[ns]")
+    if isinstance(first, str):
+        seconds = _latens.instants([str(cell) for cell in array])
+        if seconds is None:
+            raise RecordError(
+                f"t is text that is no date, or can be read in two ways ({first!r}, …); write 2026-11-16 10:33:40"
+            )
+        return np.round(seconds * 1e9).astype("timedelta64[ns]")
+    return array
+
+
+def _has_zone(values: Any) -> bool:
+    return getattr(getattr(values, "dtype", None), "tz", None) is not None
+
+
+def _columns(frame: Any) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a frame, by name."""
     kind = type(frame).__module__.split(".")[0]
     if kind == "xarray":
         every = {str(k): v for k, v in {**frame.coords, **frame.data_vars}.items() if v.ndim == 1}
@@ -335,8 +397,10 @@ def _columns(frame: Any) -> dict[str, Array]:
         given = {name: frame[name].to_numpy() for name in frame.columns}
     elif kind == "pandas":
         given = {str(name): _of_pandas(frame[name]) for name in frame.columns}
-        if frame.index.name in _TIMES and not any(n.lower() in _TIMES for n in given):
-            given = {"t": frame.index.to_numpy(), **given}
+        index = frame.index
+        dated = type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex")
+        if (index.name in _TIMES or dated) and not any(n.lower() in _TIMES for n in given):
+            given = {"t": _of_pandas(index), **given}
     elif isinstance(frame, Mapping):
         given = {str(name): np.asarray(values) for name, values in frame.items()}
     else:
@@ -344,11 +408,14 @@ def _columns(frame: Any) -> dict[str, Array]:
             f"a {type(frame).__name__} is no record; give a latens.Record, a file, a pandas or polars "
             "data frame, an xarray dataset or a dict of arrays"
         )
-    numbers = {n: v for n, v in given.items() if v.dtype.kind in "fiubmM"}
-    return {n: _times(v) if v.dtype.kind in "mM" else _column(n, v) for n, v in numbers.items()}
+    return given
 
 
 def _of_pandas(series: Any) -> npt.NDArray[Any]:
+    if _has_zone(series):
+        zoned = series.dt if hasattr(series, "dt") else series
+        zoned = zoned.tz_convert("UTC")
+        series = (zoned.dt if hasattr(zoned, "dt") else zoned).tz_localize(None)
     if getattr(series.dtype, "na_value", None) is not None and series.dtype.kind in "fiub":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series.to_numpy())

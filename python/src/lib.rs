@@ -19,7 +19,7 @@ mod _latens {
     #[pymodule_export]
     use super::model::{Model, systems};
     #[pymodule_export]
-    use super::record::{Source, Table};
+    use super::record::{Source, Table, instants};
     #[pymodule_export]
     use super::stream::Stream;
 

@@ -52,9 +52,30 @@ impl Table {
         Ok(self.table.values(at)?.to_pyarray(py))
     }
 
+    /// The instants of a column of dates, in seconds from the first; none where it is no such column.
+    fn instants<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> Result<Option<Bound<'py, PyArray1<f64>>>> {
+        let names: Vec<&str> = self.table.names().collect();
+        let at = place(name, &names, "column")?;
+        Ok(self
+            .table
+            .instants(at)
+            .map(|seconds| seconds.to_pyarray(py)))
+    }
+
     fn __len__(&self) -> usize {
         self.table.columns().first().map_or(0, record::Column::len)
     }
+}
+
+/// Dates in seconds from the first; none where they are not understood.
+#[pyfunction]
+pub fn instants<'py>(py: Python<'py>, cells: Vec<String>) -> Option<Bound<'py, PyArray1<f64>>> {
+    let seconds = record::instants(cells.iter().map(String::as_str))?;
+    Some(seconds.to_pyarray(py))
 }
 
 /// Columns with a name each, the memory of numpy.
@@ -84,16 +105,18 @@ impl Source {
         py.detach(|| Self::read(&table.table, &layout, &map, step))
     }
 
-    /// From arrays for a model; `origin` is the file that they once were, and its checksum.
+    /// From arrays for a model; where the times are `dated` they are seconds. `origin` is the file that
+    /// they once were, and its checksum.
     #[staticmethod]
     fn of_arrays(
         model: &Model,
         name: &str,
         arrays: Arrays,
         step: Option<f64>,
+        dated: bool,
         origin: Option<(String, String)>,
     ) -> Result<Self> {
-        let mut own = Self::borrowed(&Layout::of(&model.0), name, &arrays, step)?;
+        let mut own = Self::borrowed(&Layout::of(&model.0), name, &arrays, step, dated)?;
         if let Some((file, sha256)) = origin {
             (own.source.file, own.source.sha256) = (file, sha256);
         }
@@ -113,8 +136,14 @@ impl Source {
 
     /// The inputs among arrays, to drive what was learned.
     #[staticmethod]
-    fn driving_arrays(fit: &Fit, name: &str, arrays: Arrays, step: Option<f64>) -> Result<Self> {
-        Self::borrowed(&fit.0.driving(), name, &arrays, step)
+    fn driving_arrays(
+        fit: &Fit,
+        name: &str,
+        arrays: Arrays,
+        step: Option<f64>,
+        dated: bool,
+    ) -> Result<Self> {
+        Self::borrowed(&fit.0.driving(), name, &arrays, step, dated)
     }
 
     #[getter]
@@ -164,12 +193,22 @@ impl Source {
     }
 
     /// The numbers are copied once, from numpy's memory to the rows of the record.
-    fn borrowed(layout: &Layout, name: &str, arrays: &Arrays, step: Option<f64>) -> Result<Self> {
+    fn borrowed(
+        layout: &Layout,
+        name: &str,
+        arrays: &Arrays,
+        step: Option<f64>,
+        dated: bool,
+    ) -> Result<Self> {
         let mut columns = vec![];
         for (name, array) in arrays {
             let values = array.as_slice();
             let values = values.map_err(|_| setting(format!("{name} is not contiguous")))?;
-            columns.push(record::Column::new(name, values));
+            columns.push(if dated && name == "t" {
+                record::Column::of_instants(name, values)
+            } else {
+                record::Column::new(name, values)
+            });
         }
         let (table, mapping) = (record::Table::new(name, columns)?, Mapping::default());
         let record = Record::from_table(&table, layout, &mapping, step)?;

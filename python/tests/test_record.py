@@ -112,3 +112,57 @@ def test_records_show_themselves(record: latens.Record) -> None:
 def test_a_dataset_keeps_units(fit: latens.Fit) -> None:
     dataset = fit.records[0].to_xarray()
     assert isinstance(dataset, xr.Dataset) and dataset["v.smoothed"].attrs["units"] == "m/s"
+
+
+def test_dates_become_the_models_unit_of_time() -> None:
+    model = latens.Model.from_string(
+        """
+        [time]
+        unit = "h"
+        step = 0.5
+        [states]
+        q = { derivative = "-k*q + u", start = 1 }
+        [inputs]
+        u = {}
+        [unknowns]
+        k = { guess = 1 }
+        [measurements]
+        q = "q"
+        """
+    )
+    values = {"q": [1.0, 0.6, 0.4], "u": [0.0, 0.0, 0.0]}
+    utc = pd.date_range("2026-11-16 10:00", periods=3, freq="30min", tz="UTC")
+    local, plain = utc.tz_convert("Europe/Berlin"), utc.tz_localize(None)
+    text = [f"{t:%d.%m.%Y %H:%M}" for t in plain]
+    frames = [
+        pd.DataFrame({"t": utc, **values}),
+        pd.DataFrame({"when": local, **values}),
+        pd.DataFrame(values, index=local),
+        pd.DataFrame(values, index=plain - plain[0]),
+        pl.DataFrame({"time": list(plain), **values}),
+        {"t": plain.to_numpy(), **values},
+        {"t": list(utc.to_pydatetime()), **values},
+        {"t": text, **values},
+    ]
+    for frame in frames:
+        record = latens.Record.from_frame(frame, model)
+        assert record.t.tolist() == [0.0, 1800.0, 3600.0], frame
+        again = pickle.loads(pickle.dumps(record))
+        for given in (frame, record, again):
+            assert "3 samples over 1.000 h" in str(model.check(given))
+    assert latens.Record(t=plain, y={"q": values["q"]}).t[-1] == 3600.0
+    with pytest.raises(latens.RecordError, match="can be read in two ways"):
+        latens.Record.from_frame({"t": ["05/06/2026", "06/07/2026", "07/08/2026"], **values}, model)
+
+
+def test_a_table_says_what_it_has(slide: latens.Model, record: latens.Record) -> None:
+    frame = record.to_pandas().rename(columns={"q": "position"})
+    with pytest.raises(latens.RecordError, match="no column for measurement q.*it has: .*position.*map="):
+        slide.fit(frame)
+    fit = slide.fit(frame, map={"q": "position"}, passes=1, progress=False)
+    assert np.array_equal(fit.estimate(frame, map={"q": "position"}).t, fit.estimate(record).t)
+    assert slide.check(frame, map={"q": "position"})["states"]
+    with pytest.raises(latens.RecordError, match="has its names already"):
+        slide.fit(record, map={"q": "position"})
+    with pytest.raises(latens.RecordError, match="t has 3 values and q has 2; .* the same length"):
+        latens.Record(t=[0, 1, 2], y={"q": [0, 1]})

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use latens::fit::Start;
 use latens::model::suggest::suggest;
-use latens::record::{self, Layout, Mapping, Record, Source, Table};
+use latens::record::{self, Layout, Mapping, Record, STANDARD_INPUT, Source, Table};
 use latens::{Error, Fit, Job, Model, Role};
 
 use super::assignments;
@@ -33,8 +33,8 @@ pub struct Files {
 /// Files, and how their columns are meant.
 #[derive(Args)]
 pub struct Tables {
-    /// Records: .csv, .tsv, .txt with a header line, .parquet, or .mat (MATLAB, up to -v7); each file
-    /// is one experiment
+    /// Records: .csv, .tsv, .txt with a header line, .parquet, or .mat (MATLAB, up to -v7), or - for
+    /// the standard input; each file is one experiment
     #[arg(required = true)]
     pub data: Vec<PathBuf>,
     #[command(flatten)]
@@ -66,8 +66,8 @@ impl WarmUp {
 /// What a file calls the model's names.
 #[derive(Args)]
 pub struct Columns {
-    /// Which column stands for a name of the model: --map q=y_qm_m; `t=` alone ignores the file's
-    /// times; may be repeated
+    /// Which column stands for a name of the model: --map q=y_qm_m, or of one file:
+    /// week2.csv:q=pos,u=volt; `t=` alone ignores the file's times; may be repeated
     #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA)]
     map: Vec<String>,
     /// Time between samples, for files without a time column [default: the model's step]
@@ -78,8 +78,7 @@ pub struct Columns {
 impl Columns {
     /// A file as a record, with the checksum of what was read.
     pub fn read(&self, path: &Path, layout: &Layout) -> Result<Source, Failure> {
-        let mapping = Mapping::parse(&self.map)?;
-        let table = table(path)?;
+        let (table, mapping) = self.table(path)?;
         Ok(Source::of_table(&table, layout, &mapping, self.step)?)
     }
 
@@ -89,17 +88,37 @@ impl Columns {
         path: &Path,
         layout: &Layout,
     ) -> Result<(Record, Table, record::Columns), Failure> {
-        let mapping = Mapping::parse(&self.map)?;
-        let table = table(path)?;
+        let (table, mapping) = self.table(path)?;
         let columns = record::Columns::find(&table, layout, &mapping)?;
         let record = Record::from_table(&table, layout, &mapping, self.step)?;
         Ok((record, table, columns))
     }
+
+    /// A file, and what its columns are called: for this file, else for all.
+    fn table(&self, given: &Path) -> Result<(Table, Mapping), Failure> {
+        let mapping = Mapping::parse(&self.map)?;
+        let (path, own) = own_mapping(given);
+        let own = Mapping::parse(own.split(',').filter(|pair| !pair.is_empty()))?;
+        Ok((table(path)?, mapping.with(own)))
+    }
+}
+
+/// `week2.csv:q=pos,u=volt` as the file and its own mapping; a file of that name is itself.
+fn own_mapping(given: &Path) -> (&Path, &str) {
+    if let Some(text) = given.to_str().filter(|_| !given.exists()) {
+        for (at, _) in text.match_indices(':') {
+            let (path, own) = (Path::new(&text[..at]), &text[at + 1..]);
+            if (path.exists() || path == Path::new(STANDARD_INPUT)) && own.contains('=') {
+                return (path, own);
+            }
+        }
+    }
+    (given, "")
 }
 
 /// A file, or what may have been meant by it.
 fn table(path: &Path) -> Result<Table, Failure> {
-    if path.exists() {
+    if path.exists() || path == Path::new(STANDARD_INPUT) {
         return Ok(Table::read(path)?);
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();

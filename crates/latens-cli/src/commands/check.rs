@@ -40,9 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut sources = vec![];
     for path in &arguments.tables.data {
         let (record, table, columns) = arguments.tables.columns.open(path, &layout)?;
-        let file = path.display().to_string();
         let names = table.names().map(String::from).collect();
-        sources.push(Source::new(file, record, names, columns));
+        sources.push(Source::new(table.source, record, names, columns));
     }
     let found = Checked::new(&model, sources)?;
     let door = Door::CommandLine;

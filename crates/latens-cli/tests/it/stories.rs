@@ -384,3 +384,46 @@ fn the_demo_tells_what_it_learned() {
     let refused = place.fails(1, "demo harmonic-oscillator --passes 1 -o mine");
     assert!(refused.contains("holds a fit already"), "{refused}");
 }
+
+/// Loggers write dates, decimal days, other names and commas at the end of lines; one file came from
+/// a colleague, one through a pipe.
+#[test]
+fn a_log_is_read_as_people_write_it() {
+    let place = Place::new();
+    place.write(
+        "tank.toml",
+        "[time]\nunit = \"h\"\nstep = 0.5\n[states]\nq = { derivative = \"-k*q\", start = 1 }\n\
+         [unknowns]\nk = { guess = 1 }\n[measurements]\nq = \"q\"\n",
+    );
+    let q = |k: usize| (-0.05 * k as f64).exp();
+    let log = |head: &str, line: &dyn Fn(usize) -> String| {
+        let lines = (0..40).map(|k| format!("{}\n", line(k)));
+        format!("{head}\n{}", lines.collect::<String>())
+    };
+    let clock = |k: usize| format!("{:02}:{:02}", 2 + k / 2, 30 * (k % 2));
+    let dates = |k| format!("2026-11-16T{}:00+01:00,{},", clock(k), q(k));
+    place.write("dates.csv", &log("logged,q,", &dates));
+    let named = |k| format!("11/16/2026 {};{}", clock(k), q(k));
+    place.write("named.csv", &log("Time;level", &named));
+    let minutes = |k: usize| format!("{},{}", 30 * k, q(k));
+    place.write("minutes.csv", &log("t,q", &minutes));
+    for line in [
+        "check tank.toml dates.csv",
+        "check tank.toml named.csv:q=level",
+        "check tank.toml - < dates.csv",
+    ] {
+        let shown = place.succeeds(line).out;
+        assert!(
+            shown.contains("40 samples over 19.50 h, one every 0.5000 h"),
+            "{shown}"
+        );
+        assert!(!shown.contains("the step of"), "{shown}");
+    }
+    let shown = place.succeeds("check tank.toml minutes.csv").out;
+    assert!(
+        shown.contains("60 times as long, as if its times were counted in another unit"),
+        "{shown}"
+    );
+    let shown = place.fails(1, "check tank.toml named.csv:q=Level");
+    assert!(shown.contains("did you mean level?"), "{shown}");
+}

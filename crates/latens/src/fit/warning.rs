@@ -13,6 +13,13 @@ use crate::text;
 /// Innovations are as expected while their mean square is within this factor of the filter's.
 const SURPRISE_FACTOR: f64 = 4.0;
 
+/// A step that differs from the model's by less than this part of it is not worth a word.
+const NOTABLE_STEP: f64 = 0.1;
+
+/// Units of time are so many times each other, within this part.
+const UNITS: [f64; 7] = [24.0, 60.0, 1e3, 1440.0, 3600.0, 86_400.0, 1e6];
+const NEARLY: f64 = 0.02;
+
 /// What to know before a result is used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -56,6 +63,9 @@ pub enum Warning {
         step: f64,
         /// The model's.
         model: f64,
+        /// What the model counts time in.
+        #[serde(default)]
+        unit: String,
     },
     /// A free run is no better than a constant.
     FreeRunLost {
@@ -210,12 +220,29 @@ impl Warning {
                 follow,
             } => sight::follow(network, arguments, *follow),
             Self::ArgumentsStill { network, arguments } => sight::still(network, arguments),
-            Self::Step { files, step, model } => format!(
-                "the step of {} is {}, the model's {}; the record's is used, which is harmless where the integration method is fine enough for it",
-                list(files),
-                text::number(*step),
-                text::number(*model)
-            ),
+            Self::Step {
+                files,
+                step,
+                model,
+                unit,
+            } => {
+                let steps = format!(
+                    "the step of {} is {}, the model's {}",
+                    list(files),
+                    text::with_unit(*step, unit),
+                    text::with_unit(*model, unit)
+                );
+                match unit_factor(step / model) {
+                    Some(factor) => format!(
+                        "{steps}: {} times as {}, as if its times were counted in another unit; check the unit of its time column",
+                        factor.max(1.0 / factor).round(),
+                        if factor > 1.0 { "long" } else { "short" }
+                    ),
+                    None => format!(
+                        "{steps}; the record's is used, which is harmless where the integration method is fine enough for it"
+                    ),
+                }
+            }
             Self::FreeRunLost {
                 file,
                 role,
@@ -409,7 +436,8 @@ impl Warning {
         let mut found: Vec<(f64, Vec<String>)> = vec![];
         for (file, record) in records {
             let step = record.step();
-            if (step - own).abs() <= Record::STEP_TOLERANCE * own {
+            // jitter of a clock: nobody needs to know
+            if (step - own).abs() <= NOTABLE_STEP * own {
                 continue;
             }
             let near = |other: &f64| (step - other).abs() <= Record::STEP_TOLERANCE * other;
@@ -423,6 +451,7 @@ impl Warning {
             files,
             step,
             model: own,
+            unit: model.time_unit.clone(),
         });
         each.collect()
     }
@@ -546,6 +575,13 @@ impl Warning {
 /// Readings that a sentence names by row and value; of more, only the rows of some.
 const NAMED: usize = 3;
 const NAMED_ROWS: usize = 20;
+
+/// The factor between two units of time that a ratio of steps looks like.
+fn unit_factor(ratio: f64) -> Option<f64> {
+    let near = |factor: &f64| (ratio / factor - 1.0).abs() < NEARLY;
+    let all = UNITS.into_iter().flat_map(|unit| [unit, 1.0 / unit]);
+    all.into_iter().find(near)
+}
 
 fn suspect_readings(file: &str, channel: &str, readings: &[Suspect]) -> String {
     let row = |s: &Suspect| {

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::atomic::write_atomic;
 use super::error::RecordError;
+use super::instant::Dates;
 use super::limits::{COLUMNS, VALUES};
 use super::table::{Column, Table, check_names};
 
@@ -44,22 +45,27 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         .ok_or_else(|| RecordError::NoHeader { file: file() })?;
     let delimiter = delimiter(header);
     let names = header_names(source, line, header, delimiter)?;
+    let header_cells = cells(header, delimiter).count();
 
     let mut columns: Vec<_> = names
         .iter()
         .map(|name| Column::new(name.as_ref(), Vec::new()))
         .collect();
+    let mut dates: Vec<Option<Dates>> = vec![None; columns.len()];
     let mut lines = Vec::new();
     for (line, row) in rows.filter(|(_, row)| !is_skipped(row, Some(delimiter))) {
-        let mut count = 0;
+        let (mut count, mut too_many) = (0, false);
         for cell in cells(row, delimiter) {
             let cell = cell.ok_or_else(|| RecordError::Quote { file: file(), line })?;
-            if let Some(column) = columns.get_mut(count) {
-                push(column, &cell);
+            match (columns.get_mut(count), dates.get_mut(count)) {
+                (Some(column), Some(dates)) => push(column, dates, &cell),
+                // a delimiter at the end of all lines, as some programs write it
+                _ if cell.is_empty() && count < header_cells => {}
+                _ => too_many = true,
             }
             count += 1;
         }
-        if count != columns.len() {
+        if too_many || count < columns.len() {
             return Err(RecordError::Ragged {
                 file: file(),
                 line,
@@ -75,10 +81,15 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
     if lines.is_empty() {
         return Err(RecordError::NoRows { file: file() });
     }
+    for (column, dates) in columns.iter_mut().zip(dates) {
+        if let Some(seconds) = dates.and_then(Dates::seconds) {
+            (column.values, column.instants) = (seconds, true);
+        }
+    }
     Ok(Table::from_text(source, columns, lines))
 }
 
-/// The names in a header line, each once.
+/// The names in a header line, each once; delimiters at its end are no columns.
 pub(super) fn header_names<'h>(
     source: &str,
     line: usize,
@@ -86,10 +97,12 @@ pub(super) fn header_names<'h>(
     delimiter: char,
 ) -> Result<Vec<Cow<'h, str>>, RecordError> {
     let file = || source.to_owned();
-    let names = cells(header, delimiter)
+    let mut names = cells(header, delimiter)
         .take(COLUMNS + 1)
         .collect::<Option<Vec<_>>>()
         .ok_or_else(|| RecordError::Quote { file: file(), line })?;
+    let named = names.iter().rposition(|name| !name.is_empty());
+    names.truncate(named.map_or(1, |last| last + 1));
     if names.len() > COLUMNS {
         let (file, columns) = (file(), names.len());
         return Err(RecordError::TooManyColumns { file, columns });
@@ -116,11 +129,22 @@ pub(super) fn is_skipped(row: &str, delimiter: Option<char>) -> bool {
     start.is_empty() || start.starts_with('#')
 }
 
-fn push(column: &mut Column, cell: &str) {
+/// Takes a cell: a number, a date where all before it are dates, or text.
+fn push(column: &mut Column, dates: &mut Option<Dates>, cell: &str) {
     let value = number(cell);
+    let row = column.len();
     if value.is_none() && column.text.is_none() {
         let text = cell.chars().take(40).collect();
-        column.text = Some((column.len(), text));
+        column.text = Some((row, text));
+        if column.values.iter().all(|v| v.is_nan()) {
+            *dates = Dates::begin(row, cell);
+        }
+    } else if let Some(before) = dates
+        && !before.push(cell)
+    {
+        // the first cell that is none is the fault
+        *dates = None;
+        column.text = Some((row, cell.chars().take(40).collect()));
     }
     column.values.push(value.unwrap_or(f64::NAN));
 }
@@ -292,6 +316,8 @@ mod tests {
             "t\tV\n0\t-65\n0.01\t1e-3\n",
             "# made by a logger\n\n t , V \n  # units: s, mV\n 0 , -65 \n   \n+.01, 0.001\n\n",
             "\"t\",\"V\"\n\"0\", \"-65\" \n\"0.01\",1E-3\n",
+            "t,V,\n0,-65,\n0.01,1e-3,\n",
+            "t;V;;\n0;-65;;\n0.01;1e-3;\n",
         ] {
             let table = parse("a.csv", text.as_bytes()).unwrap();
             assert_eq!(table.names().collect::<Vec<_>>(), ["t", "V"], "{text}");
@@ -352,6 +378,10 @@ mod tests {
             "a.csv: line 1, column 2: the header has no name for this column; name it or remove the column"
         );
         assert_eq!(error("t,V\n\n"), "a.csv has no data rows below its header");
+        assert_eq!(
+            error("t,V,\n0,1,2\n"),
+            "a.csv: line 2 has 3 cells, the header has 2; leave a cell empty where a value is missing"
+        );
         assert!(error("\n# only this\n").starts_with("a.csv is empty"));
         assert!(error("0,1\n1,2\n").starts_with("a.csv: line 1 holds numbers"));
         assert!(error("t,V\n0,\"1\n").starts_with("a.csv: line 2: a quoted cell"));

@@ -261,6 +261,20 @@ pub enum RecordError {
         "{at}: the time is missing; every sample needs one, or ignore the column with ⟦map t=⟧ and give ⟦step⟧"
     )]
     TimeMissing { at: Cell },
+    /// Dates for a model whose time has a unit that is not one of time.
+    #[error(
+        "{file}: column '{column}' holds dates, and the model counts time in '{unit}', which is no unit that they can be turned into; use ns, µs, ms, s, min, h, d, week or year in the model, or ignore the column with ⟦map t=⟧ and give ⟦step⟧"
+    )]
+    DatesInUnit {
+        file: String,
+        column: String,
+        unit: String,
+    },
+    /// A date that is written unlike those before it, or whose day may be its month.
+    #[error(
+        "{at}: the date '{text}' can be read in two ways, or not as those before it; write all as 2026-11-16 10:33:40"
+    )]
+    DateUnclear { at: Cell, text: String },
     /// A time that does not follow the one before it.
     #[error("{at}: time {value} follows {previous}; times must increase from sample to sample")]
     TimeOrder { at: Cell, previous: f64, value: f64 },
@@ -281,8 +295,10 @@ pub enum RecordError {
 }
 
 fn number_hint(text: &str) -> &'static str {
-    if text.replace(',', ".").parse::<f64>().is_ok() {
+    if text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok() {
         "write a decimal point, not a comma"
+    } else if text.parse::<f64>().is_ok() {
+        "the cells before it are dates: write it as these"
     } else {
         "leave the cell empty where there is no value"
     }

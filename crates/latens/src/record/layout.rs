@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::model::suggest::suggest;
 
 /// What a model asks of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Layout {
     /// Names of the inputs.
     pub inputs: Vec<String>,
@@ -20,6 +20,8 @@ pub struct Layout {
     pub states: Vec<String>,
     /// The model's step, used where the file has no time column.
     pub time_step: Option<f64>,
+    /// What the model counts time in: dates become that.
+    pub time_unit: String,
 }
 
 impl Layout {
@@ -30,6 +32,7 @@ impl Layout {
             measurements: model.measurements.iter().map(|q| q.name.clone()).collect(),
             states: model.states.iter().map(|s| s.name.clone()).collect(),
             time_step: model.step,
+            time_unit: model.time_unit.clone(),
         }
     }
 
@@ -88,8 +91,8 @@ impl Columns {
 impl Record {
     /// Takes from a table what the model asks for.
     ///
-    /// The time is the column mapped to `t`, else `t` or `time` in any case; without one, samples
-    /// are at multiples of `step`, else of the model's step. A `step` given beside a time column
+    /// The time is the column mapped to `t`, else `t` or `time` in any case, else the only one of
+    /// dates, which become the model's unit of time; without one, samples are at multiples of `step`, else of the model's step. A `step` given beside a time column
     /// must agree with it. Whether the record's step is the model's is not checked here.
     ///
     /// # Errors
@@ -112,7 +115,7 @@ impl Record {
         } = columns;
 
         let time = match (clock, step.or(layout.time_step)) {
-            (Some(column), _) => times(table, column)?.to_vec(),
+            (Some(column), _) => times(table, column, &layout.time_unit)?,
             (None, Some(step)) if step > 0.0 && step.is_finite() => {
                 (0..n).map(|k| k as f64 * step).collect()
             }
@@ -311,7 +314,7 @@ pub(super) mod tests {
             inputs,
             measurements,
             states,
-            time_step: None,
+            ..Layout::default()
         };
         Record::from_table(table, &layout, &Mapping::parse(map)?, step)
     }
@@ -355,7 +358,7 @@ pub(super) mod tests {
             inputs: names("I"),
             measurements: names("V"),
             states: names("V h"),
-            time_step: None,
+            ..Layout::default()
         };
         let found = Record::from_table(&borrowed, &layout, &Mapping::default(), None).unwrap();
         let expected = from(&owned, &[], None).unwrap();

@@ -2,10 +2,11 @@
 //!
 //! Names are found as in a whole file ([`super::Layout`], [`Mapping`]). What tells the two kinds
 //! apart is the first line: an object starts with `{`. In an object a measurement may be absent or
-//! `null` where a table has an empty cell.
+//! `null` where a table has an empty cell. Dates are counted from 1970, in the model's unit of time.
 
 use super::csv::{cells, delimiter, header_names, is_skipped, number};
 use super::error::{Cell, Place, RecordError};
+use super::instant;
 use super::layout::{check_mapping, required};
 use super::sampling::time_column;
 use super::table::{Column, Table};
@@ -53,6 +54,18 @@ struct Columns {
     time: Option<usize>,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
+    /// Seconds of the model's unit of time, where it is one.
+    unit: Option<f64>,
+    /// Cells of the header, those without a name at its end included.
+    cells: usize,
+}
+
+impl Columns {
+    /// A date in the column of the times.
+    fn date(&self, column: usize, text: &str) -> Option<f64> {
+        let unit = self.unit.filter(|_| self.time == Some(column))?;
+        Some(instant::parse(text)? as f64 / (1e9 * unit))
+    }
 }
 
 impl Lines {
@@ -155,6 +168,7 @@ impl Lines {
         Ok(Columns {
             kind: Kind::Csv,
             delimiter,
+            cells: cells(text, delimiter).count(),
             used: (0..names.len())
                 .map(|k| used(k) || time == Some(k))
                 .collect(),
@@ -162,6 +176,7 @@ impl Lines {
             time,
             inputs,
             outputs,
+            unit: instant::seconds(&self.layout.time_unit),
         })
     }
 
@@ -191,11 +206,13 @@ impl Lines {
         Ok(Columns {
             kind: Kind::JsonLines,
             delimiter: '\n',
+            cells: names.len(),
             used: vec![true; names.len()],
             time: time.map(|_| d_u + d_y),
             names,
             inputs: (0..d_u).collect(),
             outputs: (d_u..d_u + d_y).collect(),
+            unit: instant::seconds(&self.layout.time_unit),
         })
     }
 }
@@ -220,14 +237,19 @@ fn cells_of(
     values: &mut Vec<f64>,
 ) -> Result<(), RecordError> {
     let (file, line) = place;
+    let mut count = 0;
     for found in cells(text, columns.delimiter) {
         let Some(found) = found else {
             let file = file.into();
             return Err(RecordError::Quote { file, line });
         };
-        let k = values.len();
+        let k = count;
+        count += 1;
+        if k >= columns.names.len() && k < columns.cells && found.is_empty() {
+            continue;
+        }
         values.push(match columns.used.get(k) {
-            Some(true) => match number(&found) {
+            Some(true) => match number(&found).or_else(|| columns.date(k, &found)) {
                 Some(value) => finite(value, columns, k, place)?,
                 None => return Err(not_a_number(&found, columns, k, place)),
             },
@@ -261,7 +283,7 @@ fn members_of(
     for (k, name) in columns.names.iter().enumerate() {
         values.push(match object.get(name) {
             None | Some(Value::Null) => f64::NAN,
-            Some(value) => match value.as_f64() {
+            Some(value) => match value.as_f64().or_else(|| columns.date(k, value.as_str()?)) {
                 Some(value) => finite(value, columns, k, place)?,
                 None => return Err(not_a_number(&value.to_string(), columns, k, place)),
             },
@@ -300,7 +322,7 @@ mod tests {
             inputs: names("I"),
             measurements: names("V n"),
             states: names("V n h"),
-            time_step: None,
+            ..Layout::default()
         };
         Lines::new("stdin", layout, Mapping::parse(mapping).unwrap())
     }

@@ -43,6 +43,19 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// With the pairs of one file, which come before those of all.
+    #[must_use]
+    pub fn with(&self, own: Self) -> Self {
+        let others = self
+            .pairs
+            .iter()
+            .filter(|(name, _)| own.get(name).is_none());
+        let others: Vec<_> = others.cloned().collect();
+        Self {
+            pairs: own.pairs.into_iter().chain(others).collect(),
+        }
+    }
+
     /// The column given for a name of the model.
     pub fn get(&self, name: &str) -> Option<&str> {
         let pair = self.pairs.iter().find(|(n, _)| n == name);

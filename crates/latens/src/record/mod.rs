@@ -8,6 +8,7 @@
 mod atomic;
 mod csv;
 mod error;
+mod instant;
 mod layout;
 pub mod limits;
 pub mod lines;
@@ -24,10 +25,11 @@ pub use atomic::write_atomic;
 pub(crate) use atomic::{Others, locked, sync_folder_of, write_unsynced};
 pub use csv::{write as write_csv_to, write_csv, write_number};
 pub use error::{Cell, Missing, Place, RecordError};
+pub use instant::instants;
 pub use layout::{Columns, Layout};
 pub use mapping::Mapping;
 pub use source::{Source, sha256, table_sha256};
-pub use table::{Column, Table};
+pub use table::{Column, STANDARD_INPUT, Table};
 
 /// One experiment on the model's terms.
 ///
@@ -319,6 +321,7 @@ mod tests {
             measurements,
             states,
             time_step: Some(0.01),
+            ..Layout::default()
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("neuron.csv");
@@ -347,7 +350,7 @@ mod tests {
             inputs,
             measurements,
             states,
-            time_step: None,
+            ..Layout::default()
         };
         let mapping = Mapping::parse(["u=u_vir_V", "q=y_qm_m", "truth_v=v_bw100_mps"]).unwrap();
         let table = Table::read(path).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Numbers of every width, decimals and booleans (0 and 1); a null is NaN. Instants and times of
 //! day count in seconds from the first of their column: since 1970, nanoseconds would not fit a
-//! double. Other columns (text, lists) may stand beside them and are a fault only when a model
+//! double. As times they become the model's unit. Other columns (text, lists) may stand beside them and are a fault only when a model
 //! asks for them.
 
 mod claims;
@@ -74,6 +74,7 @@ fn columns(bytes: &[u8]) -> Result<Vec<Column>, Fault> {
     let mut columns = Vec::new();
     for (k, about) in schema.columns().iter().enumerate() {
         let mut column = Column::new(about.path().string(), Vec::new());
+        column.instants = ticks(about).is_some();
         let mut first = None;
         for (place, readable) in readable.iter().enumerate() {
             let group = file.get_row_group(place)?;
@@ -169,7 +170,7 @@ fn other(column: &mut Column, what: &str, rows: usize) {
     column.values.resize(column.values.len() + rows, f64::NAN);
 }
 
-/// Ticks of a second, where the column is one of instants or times of day.
+/// Ticks of a second, where the column is one of instants, dates or times of day.
 fn ticks(about: &ColumnDescriptor) -> Option<f64> {
     match about.logical_type_ref() {
         Some(LogicalType::Timestamp(time) | LogicalType::Time(time)) => Some(match time.unit {
@@ -180,6 +181,7 @@ fn ticks(about: &ColumnDescriptor) -> Option<f64> {
         _ => match about.converted_type() {
             ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIME_MILLIS => Some(1e3),
             ConvertedType::TIMESTAMP_MICROS | ConvertedType::TIME_MICROS => Some(1e6),
+            ConvertedType::DATE => Some(1.0 / 86_400.0),
             _ => None,
         },
     }
@@ -318,7 +320,7 @@ mod tests {
                 inputs: names(input),
                 measurements: names("V"),
                 states: vec![],
-                time_step: None,
+                ..Layout::default()
             };
             let mapping = Mapping::parse(["t=when"]).unwrap();
             Record::from_table(&table, &layout, &mapping, None).map_err(|e| e.to_string())

@@ -1,11 +1,12 @@
 //! When the samples were taken.
 
 use super::error::RecordError;
+use super::instant;
 use super::layout::finite;
 use super::{Record, Table};
 
 /// `t` or `time`, in any case only where the model has no use for the column: a temperature `T`
-/// is no clock.
+/// is no clock. Else the only column of dates.
 pub(super) fn time_column<V: AsRef<[f64]>>(
     table: &Table<V>,
     used: impl Fn(usize) -> bool,
@@ -18,15 +19,39 @@ pub(super) fn time_column<V: AsRef<[f64]>>(
         .iter()
         .find_map(|n| table.find(n))
         .filter(|&k| !used(k));
-    exact.or_else(|| any_case("time")).or_else(|| any_case("t"))
+    let mut dates = (0..table.columns().len()).filter(|&k| table.instants(k).is_some() && !used(k));
+    let only = || dates.next().filter(|_| dates.next().is_none());
+    exact
+        .or_else(|| any_case("time"))
+        .or_else(|| any_case("t"))
+        .or_else(only)
 }
 
-/// The times of the samples, which must be there and increase.
+/// The times of the samples, which must be there and increase; dates are counted in `unit` from the
+/// first.
 pub(super) fn times<V: AsRef<[f64]>>(
     table: &Table<V>,
     column: usize,
-) -> Result<&[f64], RecordError> {
-    let time = finite(table, column)?;
+    unit: &str,
+) -> Result<Vec<f64>, RecordError> {
+    let time = match table.instants(column) {
+        Some(seconds) => {
+            let Some(unit) = instant::seconds(unit) else {
+                return Err(RecordError::DatesInUnit {
+                    file: table.source.clone(),
+                    column: table.columns()[column].name.clone(),
+                    unit: unit.to_owned(),
+                });
+            };
+            seconds.iter().map(|t| t / unit).collect()
+        }
+        None => match finite(table, column) {
+            Err(RecordError::NotANumber { at, text }) if instant::is_date(&text) => {
+                return Err(RecordError::DateUnclear { at, text });
+            }
+            time => time?.to_vec(),
+        },
+    };
     if let Some(row) = time.iter().position(|t| t.is_nan()) {
         return Err(RecordError::TimeMissing {
             at: table.cell(column, row),
@@ -87,6 +112,7 @@ mod tests {
             measurements: v,
             states: vec![],
             time_step,
+            ..Layout::default()
         };
         let table = parse("a.csv", text.as_bytes()).unwrap();
         let of = |step| Record::from_table(&table, &layout, &Mapping::default(), step).unwrap();
@@ -110,6 +136,50 @@ mod tests {
             error(text, &[], Some(2.0)),
             "runs/a.csv: the step given is 2, but the time column 't' has a step of 0.1; drop --step, or ignore the column with --map t="
         );
+    }
+
+    /// Dates become the model's unit of time, counted from the first.
+    #[test]
+    fn dates_are_times() {
+        let read = |text: &str, unit: &str| {
+            let layout = Layout {
+                inputs: names("I"),
+                measurements: names("V"),
+                time_unit: unit.into(),
+                ..Layout::default()
+            };
+            let table = parse("a.csv", text.as_bytes())?;
+            Record::from_table(&table, &layout, &Mapping::default(), None)
+        };
+        for (first, second) in [
+            ("2026-11-16T10:00:00Z", "2026-11-16T10:30:00Z"),
+            ("2026-11-16 10:00", "2026-11-16 10:30"),
+            ("16.11.2026 10:00", "16.11.2026 10:30"),
+            ("11/16/2026 10:00 AM", "11/16/2026 10:30 AM"),
+            ("23:45", "00:15"),
+        ] {
+            for header in ["t", "Time", "logged at"] {
+                let text = format!("{header},I,V,note\n{first},1,2,a\n{second},1,3,b\n");
+                for (unit, expected) in [("s", 1800.0), ("min", 30.0), ("h", 0.5), ("", 1800.0)] {
+                    assert_eq!(read(&text, unit).unwrap().time, [0.0, expected], "{text}");
+                }
+            }
+        }
+        let error = |text: &str, unit| read(text, unit).unwrap_err().to_string();
+        let dated = "t,I,V\n2026-11-16,1,2\n2026-11-17,1,3\n";
+        assert!(
+            error(dated, "strokes").contains("holds dates, and the model counts time in 'strokes'")
+        );
+        let unclear = "t,I,V\n05/06/2026,1,2\n06/07/2026,1,3\n";
+        assert!(
+            error(unclear, "s")
+                .contains("line 2, column 1 (t): the date '05/06/2026' can be read in two")
+        );
+        let back = "t,I,V\n2026-10-25 02:59,1,2\n2026-10-25 02:00,1,3\n";
+        assert!(error(back, "s").contains("times must increase"));
+        // a date is no measurement
+        let wrong = "t,I,V\n0,1,2026-11-16\n1,1,2026-11-17\n";
+        assert!(error(wrong, "s").contains("'2026-11-16' is not a number"));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Column<V = Vec<f64>> {
     /// Logs carry columns of dates and labels that no model asks for; the text is a fault only
     /// when somebody reads the column.
     pub(super) text: Option<(usize, String)>,
+    /// Whether the values are instants, in seconds from the first.
+    pub(super) instants: bool,
 }
 
 impl<V: AsRef<[f64]>> Column<V> {
@@ -30,6 +32,15 @@ impl<V: AsRef<[f64]>> Column<V> {
             name: name.into(),
             values,
             text: None,
+            instants: false,
+        }
+    }
+
+    /// A column of instants, in seconds from some moment; as times they become the model's unit.
+    pub fn of_instants(name: impl Into<String>, seconds: V) -> Self {
+        Self {
+            instants: true,
+            ..Self::new(name, seconds)
         }
     }
 
@@ -72,7 +83,7 @@ impl Table {
         }
     }
 
-    /// Reads a file; its extension says how.
+    /// Reads a file; its extension says how. `-` is the standard input, a text table.
     ///
     /// # Errors
     /// The file cannot be read, is of no supported kind, or is not what its extension says.
@@ -80,8 +91,12 @@ impl Table {
         let path = path.as_ref();
         let file = path.display().to_string();
         // before it is read: it may be large
-        let parse = parser(path)?;
-        match read_whole(path) {
+        let (parse, whole) = if path == Path::new(STANDARD_INPUT) {
+            (csv::parse as Parse, at_most(io::stdin().lock()))
+        } else {
+            (parser(path)?, read_whole(path))
+        };
+        match whole {
             Ok(Some(bytes)) => Ok(Self {
                 checksum: Some(sha256(&bytes)),
                 ..parse(&file, &bytes)?
@@ -114,6 +129,9 @@ impl Table {
     }
 }
 
+/// The name of the standard input among files.
+pub const STANDARD_INPUT: &str = "-";
+
 type Parse = fn(&str, &[u8]) -> Result<Table, RecordError>;
 
 /// What reads files of a name.
@@ -131,15 +149,19 @@ fn parser(path: &Path) -> Result<Parse, RecordError> {
 
 /// The bytes of a file; `None` where it is too large, or has no end.
 fn read_whole(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
     let file = fs::File::open(path)?;
     // what is no file tells no length
     let length = file.metadata()?.len();
     if length > FILE_BYTES {
         return Ok(None);
     }
-    bytes.reserve(length as usize);
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    at_most(file)
+}
+
+/// All bytes, unless they are too many.
+fn at_most(from: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= FILE_BYTES).then_some(bytes))
 }
 
@@ -199,6 +221,15 @@ impl<V: AsRef<[f64]>> Table<V> {
                 text: text.clone(),
             }),
         }
+    }
+
+    /// The instants of a column of dates, in seconds from the first; `None` where it holds no dates.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn instants(&self, column: usize) -> Option<&[f64]> {
+        let column = &self.columns[column];
+        column.instants.then(|| column.values.as_ref())
     }
 
     /// Where a row (from 0) stands in the source.
