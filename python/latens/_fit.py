@@ -657,7 +657,7 @@ class Fit:
         self._raw.write_report(os.fspath(path))
 
     def figure(self, what: str, path: str | os.PathLike[str]) -> None:
-        """Writes a figure for a paper: "states", "equation", "field", "convergence" or "innovations", as
+        """Writes a figure for a paper: "states", "equation", "field", "convergence", "innovations" or "tests", as
         .svg, .pdf or .png; those of `latens plot`.
 
         >>> fit.figure("states", "states.svg")

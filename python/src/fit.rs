@@ -284,6 +284,7 @@ impl Fit {
             ("field", What::Field),
             ("convergence", What::Convergence),
             ("innovations", What::Innovations),
+            ("tests", What::Tests),
         ];
         let names = all.map(|(name, _)| name);
         let what = all[place(what, &names, "figure")?].1;

@@ -389,15 +389,21 @@ impl System {
     }
 
     /// The rows of f that an output of a network enters, and ∂f/∂output there, at a state with
-    /// zero inputs and parameters: how large the output must be to matter.
-    pub fn rows_driven(&self, network: usize, k: usize, state: &[f64]) -> Vec<(usize, f64)> {
-        let (input, theta) = (vec![0.0; self.inputs], vec![0.0; self.parameters]);
+    /// zero inputs: how large the output must be to matter.
+    pub fn rows_driven(
+        &self,
+        network: usize,
+        k: usize,
+        state: &[f64],
+        theta: &[f64],
+    ) -> Vec<(usize, f64)> {
+        let input = vec![0.0; self.inputs];
         let mut ws = self.workspace();
         let at = Point {
             time: 0.0,
             state,
             input: &input,
-            theta: &theta,
+            theta,
         };
         self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
         let mut driven = Vec::new();

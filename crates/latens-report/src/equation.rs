@@ -102,7 +102,7 @@ pub fn learned(shown: &Fit) -> Vec<Learned> {
                     _ => format!("{}.{}", network.name, network.outputs[k]),
                 },
                 arguments: arguments.clone(),
-                unit: unit(model, place, k, &samples),
+                unit: unit(shown, place, k, &samples),
                 along,
                 slices,
             });
@@ -161,16 +161,20 @@ fn arguments(model: &Model, network: usize) -> Vec<Argument> {
         .collect()
 }
 
-/// The unit of an output that is the derivative of one state.
-fn unit(model: &Model, network: usize, k: usize, samples: &[Sample]) -> Option<String> {
-    let driven = model
-        .system
-        .rows_driven(network, k, samples.first()?.state());
-    let &[(row, factor)] = driven.as_slice() else {
+/// The unit of an output that is the derivative of one state, whatever the constants are.
+fn unit(shown: &Fit, network: usize, k: usize, samples: &[Sample]) -> Option<String> {
+    let model = &shown.model;
+    let state = samples.first()?.state();
+    let guesses = vec![0.0; shown.theta.len()];
+    let driven = |theta: &[f64]| model.system.rows_driven(network, k, state, theta);
+    let [learned, guessed] = [driven(&shown.theta), driven(&guesses)];
+    let (&[(row, factor)], &[(_, at_guess)]) = (learned.as_slice(), guessed.as_slice()) else {
         return None;
     };
     let (state, time) = (&model.states[row].unit, &model.time_unit);
-    (factor.abs() == 1.0).then(|| match (state.as_str(), time.as_str()) {
+    // a constant that happens to be guessed as 1 has a unit of its own
+    let as_it_is = factor.abs() == 1.0 && at_guess.abs() == 1.0;
+    as_it_is.then(|| match (state.as_str(), time.as_str()) {
         (state, "") => state.into(),
         ("", time) => format!("1/{time}"),
         (state, time) => match state.strip_suffix(&format!("/{time}")) {

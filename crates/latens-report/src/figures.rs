@@ -8,7 +8,7 @@ use crate::field::Field;
 use crate::innovations;
 use crate::panels::{self, Panel};
 use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
-use crate::{field, residuals, thin, words};
+use crate::{field, foreseen, residuals, thin, words};
 use latens::fit::Fit;
 use latens::text;
 
@@ -31,9 +31,11 @@ pub enum What {
     Convergence,
     /// The innovations.
     Innovations,
+    /// The records that played no part, foreseen and measured.
+    Tests,
 }
 
-/// A figure as an SVG file; of the innovations and the field, the first run's.
+/// A figure as an SVG file; of the innovations, the field and the tests, the first run's.
 ///
 /// ```
 /// use latens_report::figures::{What, draw};
@@ -61,6 +63,10 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
                 .collect();
             (plots, 3, [360.0, 240.0])
         }
+        What::Tests => {
+            let each = first.tests.iter().flat_map(|t| foreseen::plots(first, t));
+            (each.collect(), 2, [470.0, 230.0])
+        }
     };
     if plots.is_empty() {
         return Err(match what {
@@ -71,6 +77,7 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
             What::Field => "a field is drawn of models with two states only",
             What::Convergence => "the fit has no stage",
             What::Innovations => "the filter leaves the finite numbers on this record",
+            What::Tests => "the fit has no test record: fit again with --test FILE",
         }
         .into());
     }

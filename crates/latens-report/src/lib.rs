@@ -19,6 +19,7 @@ pub mod equation;
 pub mod evaluator;
 pub mod field;
 pub mod figures;
+mod foreseen;
 pub mod innovations;
 pub mod outputs;
 pub mod page;

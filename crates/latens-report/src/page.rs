@@ -9,7 +9,7 @@ use crate::innovations::{self, Innovations};
 use crate::plot::{self, Plot, escape};
 use crate::tables::{comparison, identifiability, provenance, scores, suspects};
 use crate::verdict::{self, Verdict};
-use crate::{colours, figures, panels, residuals, words};
+use crate::{colours, figures, foreseen, panels, residuals, words};
 use latens::Door;
 use latens::fit::{Fit, Role};
 use latens::text;
@@ -41,8 +41,14 @@ pub fn html(runs: &[Fit]) -> String {
         let verdict = verdict::of_run(shown);
         body += &verdict_section(shown, &verdict, runs.len() > 1);
     }
-    body += &states_section(runs);
+    body += &tests_section(runs);
+    let parts = runs
+        .iter()
+        .map(|shown| folded(runs, shown, identifiability(shown)));
+    let parts: String = parts.collect();
+    body += &section("identifiability", "What the data determine", &parts);
     body += &equation_section(runs);
+    body += &states_section(runs);
     let each = || runs.iter().zip(&found);
     body += &section(
         "innovations",
@@ -52,11 +58,6 @@ pub fn html(runs: &[Fit]) -> String {
             .collect::<String>(),
     );
     body += &convergence_section(runs);
-    let parts = runs
-        .iter()
-        .map(|shown| folded(runs, shown, identifiability(shown)));
-    let parts: String = parts.collect();
-    body += &section("identifiability", "What the data determine", &parts);
     let parts: String = match runs.len() {
         1 => runs.iter().map(scores).collect(),
         _ => comparison(runs),
@@ -143,15 +144,18 @@ fn heading(runs: &[Fit], title: &str) -> String {
             .collect::<Vec<_>>()
             .join(" · "),
     };
-    let links = [
-        ("states", "States"),
+    let tests = runs.iter().any(|run| !run.tests.is_empty());
+    let tests = tests.then_some(("tests", "Tests"));
+    let rest = [
+        ("identifiability", "Identifiability"),
         ("equation", "Equation"),
+        ("states", "States"),
         ("innovations", "Innovations"),
         ("convergence", "Convergence"),
-        ("identifiability", "Identifiability"),
         ("scores", "Scores"),
         ("repeat", "Repeat"),
     ];
+    let links: Vec<_> = tests.into_iter().chain(rest).collect();
     header(title, &what, &links)
 }
 
@@ -207,6 +211,42 @@ fn verdict_section(shown: &Fit, verdict: &Verdict, several: bool) -> String {
     section(&id, &title, &content)
 }
 
+/// The records that played no part: they say most about a model.
+fn tests_section(runs: &[Fit]) -> String {
+    let tests = |run: &Fit| {
+        let records = run.facts.records.iter();
+        records.filter(|r| r.role == Role::Test).count()
+    };
+    if runs.iter().all(|run| tests(run) == 0) {
+        return String::new();
+    }
+    let mut content = String::from(
+        "<p class=\"hint\">No part of the fit has seen these records. From the state that their first samples show, the learned model runs free to the end, driven by the inputs alone.</p>\n",
+    );
+    for shown in runs {
+        let mut own = String::new();
+        for test in &shown.tests {
+            let facts = &shown.facts.records[test.place];
+            let _ = writeln!(
+                own,
+                "<h3>{}</h3>\n{}",
+                escape(&facts.file),
+                pairs(&foreseen::plots(shown, test), [560.0, 260.0])
+            );
+        }
+        let unknown = tests(shown) - shown.tests.len();
+        if unknown > 0 {
+            let _ = writeln!(
+                own,
+                "<p class=\"hint\">{} not kept in the run: see the scores, or <code>latens predict</code> for the course.</p>",
+                text::count(unknown, "test record")
+            );
+        }
+        content += &folded(runs, shown, own);
+    }
+    section("tests", "Records that played no part", &content)
+}
+
 fn states_section(runs: &[Fit]) -> String {
     let mut content = String::from(
         "<p class=\"hint\">Drag over a panel to zoom, all panels follow; Shift and drag, or the arrow keys with Shift, to pan; double-click or 0 for the whole record. Arrow keys move the cursor, + and − zoom.</p>\n",
@@ -216,16 +256,6 @@ fn states_section(runs: &[Fit]) -> String {
             content,
             "<p class=\"alarm\" role=\"alert\">The states over time cannot be shown: {}</p>",
             escape(missing)
-        );
-    }
-    let tests = runs.iter().flat_map(|r| &r.facts.records);
-    let tests = tests.filter(|r| r.role == Role::Test).count();
-    if tests > 0 {
-        let _ = writeln!(
-            content,
-            "<p class=\"hint\">{} played no part in the fit and {} not kept in the run: see the scores, or <code>latens predict</code> for the course.</p>",
-            text::count(tests, "test record"),
-            if tests == 1 { "is" } else { "are" }
         );
     }
     content += "<div id=\"controls\"></div>\n<div id=\"panels\"><noscript>The states over time need JavaScript, which is part of this file.</noscript></div>\n";
@@ -262,7 +292,7 @@ fn equation_section(runs: &[Fit]) -> String {
         content +=
             "<p>Without the states over time nobody knows where the networks were asked.</p>\n";
     } else if plots.is_empty() {
-        content += "<p>The model calls no network: what was learned is its constants, below.</p>\n";
+        content += "<p>The model calls no network: what was learned is its constants, above.</p>\n";
     } else {
         content += "<p class=\"hint\">Each network along one argument, the others held at the middle of the records. The coloured line is where the records went, the thin grey one where the network only continues; the band is what the uncertainty of the parameters allows, to first order. Grey columns show how many samples lie where.</p>\n";
         if plots

@@ -21,7 +21,7 @@ use crate::Error;
 
 use crate::fit::begun::{Begun, BegunRecord};
 use crate::fit::learn::{Data, learn, resume};
-use crate::fit::{Fit, PredictOptions, RecordFacts, Role, Start, Warning};
+use crate::fit::{Fit, Foreseen, PredictOptions, RecordFacts, Role, Start, Warning};
 use crate::look::{Check, Suspect};
 use crate::model::Model;
 use crate::model::settings::{Settings, SettingsLayer};
@@ -334,6 +334,9 @@ impl Job {
                     .filter(|(_, same)| *same)
                     .for_each(|(y, _)| *y = f64::NAN);
             }
+            let place = fit.facts.records.len();
+            fit.tests
+                .push(Foreseen::new(place, &used, &predicted.prediction));
             records.push(used);
             fit.facts.suspects.extend(predicted.facts.suspects);
             fit.facts.records.push(RecordFacts {

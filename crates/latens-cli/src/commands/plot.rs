@@ -59,6 +59,8 @@ enum Figure {
     Convergence,
     /// Whiteness, histogram and consistency of the innovations
     Innovations,
+    /// Records that played no part: foreseen and measured, and what is left
+    Tests,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -76,6 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Figure::Field => What::Field,
         Figure::Convergence => What::Convergence,
         Figure::Innovations => What::Innovations,
+        Figure::Tests => What::Tests,
     };
     let runs = report::load(&arguments.runs)?;
     let drawn = figures::draw(&runs, what).and_then(|svg| form.encode(&svg));

@@ -413,6 +413,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         draws: learned.draws,
         tracks: vec![],
         missing: vec![],
+        tests: vec![],
         members: vec![],
         stream: None,
     };

@@ -54,9 +54,10 @@ pub struct Fit {
     pub draws: Vec<Vec<f64>>,
     /// How it came about and how good it is: noise, scales, scores, settings, seeds.
     pub facts: Facts,
-    /// What it says about each record: those learned from, then those that validated. Tests have
-    /// none.
+    /// What it says about each record: those learned from, then those that validated.
     pub tracks: Vec<Track>,
+    /// What it foresaw of the tests.
+    pub tests: Vec<Foreseen>,
     /// Tracks that could not be read from the folder, and why.
     pub missing: Vec<String>,
     /// Of an ensemble, all of them by seed. The fit itself then has θ and all that belongs to it of
@@ -81,6 +82,41 @@ pub struct Track {
     pub one_step: Trajectory,
     /// A simulation from the estimated start, the inputs replayed.
     pub free_run: Trajectory,
+}
+
+/// What a fit foresaw of a record that played no part, from the first sample that it predicted on.
+#[derive(Debug, Clone)]
+pub struct Foreseen {
+    /// The record's place in [`Facts::records`].
+    pub place: usize,
+    /// Time of each sample.
+    pub time: Vec<f64>,
+    /// What was measured, NaN where nothing was or a reading was set aside.
+    pub measured: Trajectory,
+    /// The states.
+    pub states: Trajectory,
+    /// Their standard deviations.
+    pub deviations: Trajectory,
+    /// The channels.
+    pub outputs: Trajectory,
+    /// Their standard deviations, without the sensors' own noise.
+    pub output_deviations: Trajectory,
+}
+
+impl Foreseen {
+    /// Of a record whose suspect readings are taken out.
+    pub(crate) fn new(place: usize, record: &Record, prediction: &Prediction) -> Self {
+        let rest = record.slice(prediction.from..record.len());
+        Self {
+            place,
+            measured: Trajectory::new(rest.outputs, rest.d_y),
+            time: rest.time,
+            states: prediction.states.clone(),
+            deviations: prediction.deviations.clone(),
+            outputs: prediction.outputs.clone(),
+            output_deviations: prediction.output_deviations.clone(),
+        }
+    }
 }
 
 impl Fit {

@@ -96,6 +96,7 @@ impl Fit {
             facts,
             tracks: vec![],
             missing: vec![],
+            tests: vec![],
             members: vec![],
             stream: Some(state),
         }

@@ -26,6 +26,11 @@ impl Checksums {
         Self(lines.map(|(sum, name)| (sum.into(), name.into())).collect())
     }
 
+    /// Whether a file was written.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(_, n)| n == name)
+    }
+
     /// Whether a file is the one that was written.
     pub fn verify(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
         let sum = sha256(bytes);

@@ -19,7 +19,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CHECKSUMS, ENSEMBLE, FACTS, MODEL, STATES, STREAM, Sink, WEIGHTS};
+use super::{CHECKSUMS, ENSEMBLE, FACTS, FORESEEN, MODEL, STATES, STREAM, Sink, WEIGHTS};
 use crate::Error;
 use crate::fit::Fit;
 use crate::record::{Others, locked, sync_folder_of};
@@ -319,12 +319,11 @@ fn foreign(folder: &Path) -> Result<Option<String>, Error> {
 }
 
 fn belongs(name: &str) -> bool {
-    let states = name
-        .strip_prefix(STATES)
-        .and_then(|n| n.strip_suffix(".csv"));
+    let table = name.strip_suffix(".csv");
+    let of = |kind| table.and_then(|n| n.strip_prefix(kind));
     [MODEL, FACTS, WEIGHTS, STREAM, CHECKSUMS, PAGE].contains(&name)
         || name.ends_with(".latens-tmp")
-        || states.is_some_and(|n| {
+        || of(STATES).or_else(|| of(FORESEEN)).is_some_and(|n| {
             n.is_empty()
                 || n.strip_prefix('_')
                     .is_some_and(|n| n.parse::<usize>().is_ok())

@@ -5,6 +5,7 @@
 //!     weights.safetensors   θ by network and layer, the scaling of the networks, P_θ, draws of δθ
 //!     fit.json              every setting, seed, version, checksum and score: see [`Facts`]
 //!     states.csv            the states over time (states_1.csv, … for several records)
+//!     foreseen.csv          what was foreseen of a test (foreseen_1.csv, … for several)
 //!     ensemble/1, …         the members of an ensemble, each a fit
 //!     checksums.sha256      of each of these files
 //!     stream.safetensors    only in the snapshot of a stream: the filter, see [`Fit::stream`]
@@ -17,6 +18,7 @@
 mod check;
 mod checksums;
 mod disk;
+mod foreseen;
 mod states;
 mod stream;
 mod unfinished;
@@ -45,6 +47,7 @@ const MODEL: &str = "model.toml";
 const WEIGHTS: &str = "weights.safetensors";
 const FACTS: &str = "fit.json";
 const STATES: &str = "states";
+const FORESEEN: &str = "foreseen";
 const STREAM: &str = "stream.safetensors";
 const ENSEMBLE: &str = "ensemble";
 const CHECKSUMS: &str = "checksums.sha256";
@@ -181,12 +184,21 @@ impl Fit {
         let json = self.facts.to_json();
         let json = json.map_err(|e| Error::io("write", Path::new(FACTS), e.into()))?;
         put(FACTS.into(), json)?;
-        for track in &self.tracks {
-            let name = states_file(track.place, own_records(&self.facts));
+        let mut put_table = |name: String, table: Table| {
             let mut text = Vec::new();
-            let written = write_csv_to(&mut text, &states::table(&self.model, track)?);
+            let written = write_csv_to(&mut text, &table);
             written.map_err(|e| Error::io("write", Path::new(&name), e))?;
-            put(name, text)?;
+            put(name, text)
+        };
+        let records = own_records(&self.facts);
+        for track in &self.tracks {
+            let name = numbered(STATES, track.place, records);
+            put_table(name, states::table(&self.model, track)?)?;
+        }
+        let all = self.facts.records.len();
+        for test in &self.tests {
+            let name = numbered(FORESEEN, test.place - records, all - records);
+            put_table(name, foreseen::table(&self.model, test)?)?;
         }
         match &self.stream {
             Some(state) => put(STREAM.into(), stream::encode(state)?),
@@ -247,11 +259,11 @@ fn own_records(facts: &Facts) -> usize {
     own.count()
 }
 
-/// The file with the states of the record at a place.
-fn states_file(place: usize, records: usize) -> String {
+/// The file of a record at a place among so many of its kind.
+fn numbered(kind: &str, place: usize, records: usize) -> String {
     match records {
-        1 => format!("{STATES}.csv"),
-        _ => format!("{STATES}_{}.csv", place + 1),
+        1 => format!("{kind}.csv"),
+        _ => format!("{kind}_{}.csv", place + 1),
     }
 }
 
@@ -326,20 +338,35 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
         facts,
         tracks: vec![],
         missing: vec![],
+        tests: vec![],
         members,
         stream,
     };
     let count = own_records(&fit.facts);
+    let read_table = |name: &str| {
+        let path = folder.join(name);
+        let bytes = read_own(name)?;
+        let table = Table::from_csv(&path.display().to_string(), &bytes)?;
+        Ok::<_, Error>((path, table))
+    };
+    // states that cannot be read are no reason not to use the rest
     for place in 0..count {
-        let name = states_file(place, count);
-        let path = folder.join(&name);
-        let table = read_own(&name).and_then(|bytes| {
-            Table::from_csv(&path.display().to_string(), &bytes).map_err(Error::from)
-        });
-        // states that cannot be read are no reason not to use the rest
-        match table.and_then(|table| states::track(&fit, place, &path, &table)) {
+        let table = read_table(&numbered(STATES, place, count));
+        match table.and_then(|(path, table)| states::track(&fit, place, &path, &table)) {
             Ok(track) => fit.tracks.push(track),
             Err(e) => fit.missing.push(e.to_string()),
+        }
+    }
+    let all = fit.facts.records.len();
+    for place in count..all {
+        let name = numbered(FORESEEN, place - count, all - count);
+        // earlier versions kept none
+        let kept = checksums.as_ref().is_some_and(|c| c.has(&name));
+        let table = kept.then(|| read_table(&name));
+        match table.map(|t| t.and_then(|(path, t)| foreseen::decode(&fit, place, &path, &t))) {
+            Some(Ok(test)) => fit.tests.push(test),
+            Some(Err(e)) => fit.missing.push(e.to_string()),
+            None => {}
         }
     }
     Ok(fit)

@@ -2,8 +2,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::*;
-use crate::fit::Start;
+use crate::Job;
 use crate::fit::learn::{Data, learn};
+use crate::fit::{Foreseen, Start};
 use crate::model::settings::Settings;
 use crate::record::{Record, Source};
 use crate::simulate::{Simulation, simulate};
@@ -272,6 +273,63 @@ fn the_folder_holds_the_states_of_each_record() {
     let mean = facts.records[1].mean_nrmse.unwrap();
     assert!((mean - (of("truth_v") + of("truth_z")) / 2.0).abs() < 1e-15);
     assert_eq!(facts.records[1].mean_nrmse_hidden, Some(of("truth_v")));
+}
+
+/// A test is kept as it was foreseen, bit for bit; one that says more than `fit.json` is not shown.
+#[test]
+fn the_folder_holds_what_was_foreseen() {
+    let case = Case::fitted(2, &settings("alternating", 2));
+    let mut job = Job::new(Model::from_text("spring.toml", MODEL_TEXT).unwrap()).unwrap();
+    job.settings = settings("alternating", 2);
+    job.add(Role::Train, case.sources[0].clone());
+    job.add(Role::Test, case.sources[1].clone());
+    let fit = job.run(&mut Silent).unwrap().fit;
+    let files = fit.to_files().unwrap();
+    let again = Fit::from_files(&files, "memory").unwrap();
+    let ([own], [other]) = (fit.tests.as_slice(), again.tests.as_slice()) else {
+        panic!("{:?}", again.missing)
+    };
+    assert_eq!((own.place, own.time.len()), (1, 151 - 15));
+    let all = |t: &Foreseen| {
+        let each = [
+            &t.measured,
+            &t.states,
+            &t.deviations,
+            &t.outputs,
+            &t.output_deviations,
+        ];
+        let values = each.into_iter().flat_map(|v| v.as_slice().to_vec());
+        bits(&t.time.iter().copied().chain(values).collect::<Vec<f64>>())
+    };
+    assert_eq!(all(own), all(other));
+    // the error of the prediction is what the scores say
+    let square = |(y, o): (f64, f64)| (y - o).powi(2);
+    let each = own.measured.column(0).zip(own.outputs.column(0));
+    let mean = each.map(square).sum::<f64>() / own.time.len() as f64;
+    let rmse = fit.facts.records[1].rmse["z"].unwrap();
+    assert!((mean.sqrt() / rmse - 1.0).abs() < 1e-9);
+
+    let mut longer = files.clone();
+    let text = String::from_utf8(files["foreseen.csv"].clone()).unwrap();
+    let last = text.lines().last().unwrap();
+    let (_, rest) = last.split_once(',').unwrap();
+    let more: String = (0..20)
+        .map(|k| format!("{},{rest}\n", 1e3 + f64::from(k)))
+        .collect();
+    longer.insert("foreseen.csv".into(), format!("{text}{more}").into_bytes());
+    let sums = String::from_utf8(files[CHECKSUMS].clone()).unwrap();
+    let sums = sums.replace(
+        &sha256(&files["foreseen.csv"]),
+        &sha256(&longer["foreseen.csv"]),
+    );
+    longer.insert(CHECKSUMS.into(), sums.into_bytes());
+    let strange = Fit::from_files(&longer, "memory").unwrap();
+    assert!(strange.tests.is_empty());
+    assert!(
+        strange.missing[0].contains("fit.json says at most 151"),
+        "{:?}",
+        strange.missing
+    );
 }
 
 #[test]

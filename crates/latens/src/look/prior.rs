@@ -396,7 +396,8 @@ fn output_scale(
     rate: &[f64],
 ) -> f64 {
     let fallback = 1.0;
-    let driven = model.system.rows_driven(network, k, &scales.center);
+    let zero = vec![0.0; model.system.parameters()];
+    let driven = model.system.rows_driven(network, k, &scales.center, &zero);
     driven
         .into_iter()
         .map(|(row, factor)| rate[row] / factor.abs())
