@@ -66,8 +66,10 @@ test("opens from disk, says nothing, asks nobody", async () => {
 test("everything is there, in its order", async () => {
   const { page } = await open("noisy/report.html");
   const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
-  assert.deepEqual(ids, ["verdict", "states", "equation", "innovations", "convergence", "identifiability", "scores", "repeat"]);
+  assert.deepEqual(ids, ["verdict", "tests", "identifiability", "equation", "states", "innovations", "convergence", "scores", "repeat"]);
   assert.equal(await page.$$eval("#verdict .sentence", (all) => all.length), 3);
+  // the test is drawn: the channel, and what is left of it
+  assert.equal(await page.$$eval("#tests figure svg", (all) => all.length), 2);
   // every drawing has axes with units, and a text for who cannot see it
   for (const svg of await page.$$("figure svg, .panel svg")) {
     const labels = await svg.$$eval("text.axis", (all) => all.map((text) => text.textContent));
@@ -129,6 +131,7 @@ test("values under the cursor are those of the files", async () => {
   const states = table("noisy/states.csv"), record = table("record.csv");
   const svgs = await page.$$("#panels .panel svg");
   for (const part of [0.13, 0.5, 0.87]) {
+    await svgs[0].scrollIntoViewIfNeeded();
     const box = await svgs[0].boundingBox();
     await page.mouse.move(box.x + 58 + part * (box.width - 68), box.y + 60);
     const read = await page.$$eval("#panels .panel", (all) => all.map((panel) => Object.fromEntries(
