@@ -116,7 +116,11 @@ pub fn script_text(text: &str) -> String {
 
 /// A text in double quotes for Python.
 pub fn python_text(text: &str) -> String {
-    ascii_text(text, |c, out| *out += &format!("\\U{:08x}", u32::from(c)))
+    ascii_text(text, |c, out| match u32::from(c) {
+        _ if c.is_alphanumeric() => out.push(c),
+        code @ 0x10000.. => *out += &format!("\\U{code:08x}"),
+        code => *out += &format!("\\u{code:04x}"),
+    })
 }
 
 fn ascii_text(text: &str, escape: impl Fn(char, &mut String)) -> String {
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn no_text_ends_what_it_stands_in() {
         let text = "*/ /*/ \\\n?\u{202e}</script>\"'";
-        assert_eq!(comment(text), "* / / * / |  ? </script>\"'");
+        assert_eq!(comment(text), "* / / * / | ? </script>\"'");
         for quoted in [script_text(text), python_text(text)] {
             let inside = &quoted[1..quoted.len() - 1];
             assert!(inside.chars().all(|c| c == ' ' || c.is_ascii_graphic()));

@@ -17,7 +17,7 @@ use crate::generate::{Language, generate};
 use protobuf::{Graph, Kind, node, table, tensor};
 
 /// Operations in a file; more are refused.
-const MOST: usize = 200_000;
+const MOST: usize = 20_000;
 
 /// The map as a file: x, u, t to x_next, dx and y.
 pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {

@@ -2,7 +2,7 @@
  * @ORIGIN@.
  * @DESCRIPTION@
  *
- * C99, without dependencies and without allocation. All numbers are double; @TIME@ is t.
+ * C99, without dependencies and without allocation. All numbers are double; @TIME@.
  * x are states, u inputs, y outputs (what is measured), p constants; their places are below.
  * Where p is 0, the constants are the learned ones. Where there are no inputs, u may be 0.
  */
@@ -20,8 +20,7 @@ enum {
     PRE_CONSTANTS = @N_CONSTANTS@
 };
 
-@PLACES@
-extern const double PRE_sample_time;
+@PLACES@extern const double PRE_sample_time;
 /* Where the fit found its first record to begin. */
 extern const double PRE_start[PRE_STATES];
 /* The learned constants. */
