@@ -241,15 +241,12 @@ pub fn deviation_of(
         for (a, b) in expected.iter().zip(found) {
             let difference = (a[i] - b[i]).abs();
             // NaN is no agreement
-            if !(difference <= most * size) {
-                most = if difference.is_nan() {
-                    f64::INFINITY
-                } else if size > 0.0 {
-                    difference / size
-                } else {
-                    difference
-                };
-            }
+            let relative = match difference {
+                d if d.is_nan() => f64::INFINITY,
+                d if size > 0.0 => d / size,
+                d => d,
+            };
+            most = most.max(relative);
         }
     }
     if expected.len() == found.len() {
