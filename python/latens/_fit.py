@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -663,6 +664,21 @@ class Fit:
         >>> fit.figure("states", "states.svg")
         """
         self._raw.write_figure(what, os.fspath(path))
+
+    def export(
+        self, path: str | os.PathLike[str], to: str | None = None, *, force: bool = False
+    ) -> list[pathlib.Path]:
+        """Writes what was learned as code for other tools, with its constants and weights, and returns the files.
+        The ending says which: .c, .fmu, .js, .onnx, .py or .toml; `to="fmu3"` is FMI 3.0 in place of 2.0. Files
+        that exist are replaced only with `force`.
+
+        >>> [file.name for file in fit.export("slide.c")]
+        ['slide.c', 'slide.h']
+        """
+        files, notes = self._raw.export(os.fspath(path), to, force)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        return [pathlib.Path(file) for file in files]
 
     def to_pandas(self) -> pandas.DataFrame:
         """The first record with its states, as in states.csv; of others see `records`.

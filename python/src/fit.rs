@@ -7,6 +7,7 @@ use latens::fit::{EstimateOptions, PredictOptions};
 use latens::folder::Files;
 use latens::record::write_atomic;
 use latens::{Door, Error, Warning};
+use latens_export::Target;
 use latens_report::evaluator::Evaluator;
 use latens_report::figures::{self, What};
 use latens_report::picture::Form;
@@ -289,6 +290,23 @@ impl Fit {
         let names = all.map(|(name, _)| name);
         let what = all[place(what, &names, "figure")?].1;
         figures::draw(std::slice::from_ref(&self.0), what).map_err(setting)
+    }
+
+    /// Writes it as code for another tool: the files, and what to know of them.
+    fn export(
+        &self,
+        py: Python,
+        path: PathBuf,
+        to: Option<&str>,
+        force: bool,
+    ) -> Result<(Vec<String>, Vec<String>)> {
+        let target = match to {
+            Some(name) => Target::of_name(name)?,
+            None => Target::of_path(&path)?,
+        };
+        let written = py.detach(|| latens_export::write(&self.0, target, &path, force))?;
+        let files = written.files.iter().map(|p| p.display().to_string());
+        Ok((files.collect(), written.notes))
     }
 
     /// An online estimator that starts from it.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod export;
 mod files;
 pub mod gallery;
 pub mod generate;

@@ -50,7 +50,7 @@ use std::path::Path;
 pub use diagnostic::{Diagnostic, ModelError};
 pub use error::Error;
 pub use file::{Hold, KEYS, Method};
-pub use system::{Fault, System, Workspace};
+pub use system::{Fault, Programs, System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
 
@@ -445,6 +445,34 @@ impl Model {
             ..self.clone()
         };
         (!signals.is_empty()).then_some((model, signals))
+    }
+
+    /// The same equations with the unknown constants themselves first in θ, in place of the numbers of
+    /// order one that a solver sees.
+    ///
+    /// ```
+    /// use latens_model::{Model, Point};
+    ///
+    /// let model = Model::builtin("emps")?.plain();
+    /// let theta: Vec<f64> = model.unknowns.iter().map(|u| u.guess).collect();
+    /// let at = Point { time: 0.0, state: &[0.0, 0.0], input: &[1.0], theta: &theta };
+    /// let mut derivative = [0.0; 2];
+    /// model.system.derivative(&mut model.system.workspace(), at, &mut derivative);
+    /// assert_eq!(derivative, [0.0, 0.37], "gain times one volt");
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Never: the text was compiled before.
+    pub fn plain(&self) -> Self {
+        let (file, mut diagnostics) = file::read(&self.text);
+        let equations = resolve::equations(&file, Variant::Plain, &mut diagnostics);
+        let equations = equations.expect("it has been compiled before");
+        let (system, _) = Self::compile(&file, equations);
+        Self {
+            system: system.with_networks_of(&self.system),
+            ..self.clone()
+        }
     }
 
     /// What a network is called with, argument by argument, as it stands in the file; where calls

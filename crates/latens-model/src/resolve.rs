@@ -26,6 +26,8 @@ pub use names::{check_names, check_settings, reference_mistake};
 pub enum Variant {
     /// Networks and unknown constants where knowledge ends.
     Learned,
+    /// The same with θ of the unknown constants themselves.
+    Plain,
     /// The same with each output of a network as one more state, which nothing drives.
     Signals,
     /// The equations of the truth section, for simulation and scoring.

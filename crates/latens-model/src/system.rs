@@ -37,6 +37,19 @@ pub struct System {
     paths: Vec<Vec<Path>>,
 }
 
+/// The programs of a system, for whoever writes them in another language.
+#[derive(Debug, Clone, Copy)]
+pub struct Programs<'a> {
+    /// f.
+    pub derivative: &'a Tape,
+    /// f, then the entries of ∂f/∂x in the order of [`System::pattern`].
+    pub linearised: &'a Tape,
+    /// h.
+    pub measurement: &'a Tape,
+    /// h, then the entries of ∂h/∂x in the order of [`System::measure_pattern`].
+    pub linearised_measurement: &'a Tape,
+}
+
 /// One way in which θ enters a row: its root in the full tape is the factor.
 #[derive(Debug, Clone, Copy)]
 struct Path {
@@ -187,6 +200,13 @@ impl System {
         system
     }
 
+    /// These equations with the networks of another system of the same model.
+    pub(crate) fn with_networks_of(mut self, other: &Self) -> Self {
+        self.networks.clone_from(&other.networks);
+        self.lay_out();
+        self
+    }
+
     /// Number of states.
     pub fn states(&self) -> usize {
         self.states
@@ -219,6 +239,21 @@ impl System {
 
     pub fn curves(&self) -> &[Curve] {
         &self.curves
+    }
+
+    /// The network of each call.
+    pub fn called(&self) -> impl Iterator<Item = usize> + '_ {
+        self.calls.iter().map(|(network, _)| *network)
+    }
+
+    /// The programs that its functions run.
+    pub fn programs(&self) -> Programs<'_> {
+        Programs {
+            derivative: &self.value,
+            linearised: &self.jacobian,
+            measurement: &self.measure,
+            linearised_measurement: &self.measure_jacobian,
+        }
     }
 
     /// θ's range of each network's weights, in the order of [`System::networks`].

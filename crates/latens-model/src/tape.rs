@@ -2,8 +2,10 @@
 //!
 //! Evaluation allocates nothing: values live in slots that the caller keeps between calls.
 
-use super::graph::{Binary, Graph, Id, Node, Unary};
+use super::graph::{Graph, Id, Node};
 use super::network::{Network, Trace};
+
+pub use super::graph::{Binary, Unary};
 
 /// A piecewise-linear curve; constant beyond its ends, or periodic.
 #[derive(Debug, Clone)]
@@ -46,23 +48,36 @@ pub struct Point<'a> {
     pub theta: &'a [f64],
 }
 
+/// One operation of a program; what it works on are slots.
 #[derive(Debug, Clone, Copy)]
-enum Instruction {
+pub enum Instruction {
+    /// The time.
     Time,
+    /// A state.
     State(usize),
+    /// An input.
     Input(usize),
+    /// An entry of θ.
     Theta(usize),
+    /// A function of a slot.
     Unary(Unary, usize),
+    /// A function of two slots.
     Binary(Binary, usize, usize),
+    /// An integer power of a slot.
     Powi(usize, i32),
+    /// The second slot where the first is not 0, else the third.
     Select(usize, usize, usize),
+    /// A table's value at a slot.
     Lookup(usize, usize),
+    /// A table's slope at a slot.
     LookupSlope(usize, usize),
     /// Evaluates a call's network, then reads the output.
     Evaluate(usize, usize),
+    /// An output of a call that is evaluated.
     Output(usize, usize),
     /// Differentiates a call's network, then reads the slope.
     Differentiate(usize, usize, usize),
+    /// ∂(output)/∂(argument) of a call that is differentiated: call, output, argument.
     Slope(usize, usize, usize),
 }
 
@@ -149,6 +164,26 @@ impl Tape {
                 .collect(),
             roots: roots.iter().map(|&r| slot[r]).collect(),
         }
+    }
+
+    /// The numbers in the first slots.
+    pub fn constants(&self) -> &[f64] {
+        &self.constants
+    }
+
+    /// What fills the slots after the constants, in order.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// Slots of a call's arguments.
+    pub fn arguments(&self, call: usize) -> &[usize] {
+        &self.arguments[call]
+    }
+
+    /// Slot of each root.
+    pub fn roots(&self) -> &[usize] {
+        &self.roots
     }
 
     /// Fresh slots, constants filled in.

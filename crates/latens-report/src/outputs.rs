@@ -63,6 +63,7 @@ pub fn schema(verb: &str) -> Option<Value> {
             "oneOf": [SimulatedModel::schema(), SimulatedFit::schema()],
         }),
         "check" => CheckOutput::schema(),
+        "export" => ExportOutput::schema(),
         _ => return None,
     })
 }
@@ -312,5 +313,20 @@ pub struct ColumnUse {
     pub highest: Option<f64>,
     /// Empty cells.
     pub missing: usize,
+}
+
+/// latens export
+#[derive(Debug, Clone, Serialize)]
+pub struct ExportOutput {
+    /// The run.
+    pub run: String,
+    /// What it was exported to.
+    pub target: String,
+    /// The files that were written, the one that was asked for first.
+    pub files: Vec<String>,
+    /// Their bytes together.
+    pub bytes: usize,
+    /// What whoever uses them should know.
+    pub notes: Vec<String>,
 }
 }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod data;
 pub mod demo;
 pub mod estimate;
+pub mod export;
 pub mod fit;
 pub mod init;
 pub mod lab;

@@ -242,3 +242,56 @@ fn a_run_is_simulated_without_measurements() {
     assert!(shown.contains("no folder of one"), "{shown}");
     object(&place, "simulate slide.toml -o model.csv --json");
 }
+
+/// The model file that a run is exported to simulates as the run does; what exists stays.
+#[test]
+fn an_exported_model_file_is_the_run() {
+    let place = slide();
+    let object = object(&place, "export run --to toml -o learned.toml --json");
+    assert_eq!(object["files"], serde_json::json!(["learned.toml"]));
+    let start = "--start q=0.1,v=0.2";
+    place.succeeds(&format!(
+        "simulate learned.toml --steps 1500 {start} -o a.csv"
+    ));
+    place.succeeds(&format!("simulate run --input a.csv {start} -o b.csv"));
+    let column = |file: &str, name: &str| -> Vec<f64> {
+        let text = std::fs::read_to_string(place.path(file)).unwrap();
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let k = names.iter().position(|n| *n == name).unwrap();
+        let cells = lines.map(|line| line.split(',').nth(k).unwrap());
+        cells.map(|cell| cell.parse().unwrap()).collect()
+    };
+    for state in ["q", "v"] {
+        let (a, b) = (
+            column("a.csv", &format!("truth_{state}")),
+            column("b.csv", &format!("{state}.predicted")),
+        );
+        assert_eq!(a.len(), 1501);
+        for (a, b) in a.iter().zip(&b) {
+            assert!((a - b).abs() < 1e-13, "{state}: {a} {b}");
+        }
+    }
+    let said = place.fails(1, "export run --to toml -o learned.toml");
+    assert!(said.contains("--force"), "{said}");
+    place.succeeds("export run --to toml -o learned.toml --force");
+}
+
+#[test]
+fn a_run_is_exported_to_every_target() {
+    let place = slide();
+    for (target, files) in [
+        ("c", vec!["slide.c", "slide.h"]),
+        ("fmu", vec!["slide.fmu"]),
+        ("js", vec!["slide.js"]),
+        ("onnx", vec!["slide.onnx"]),
+        ("python", vec!["slide.py"]),
+    ] {
+        let object = object(&place, &format!("export run --to {target} --json"));
+        assert_eq!(object["files"], serde_json::json!(files));
+        for file in files {
+            assert!(place.path(file).exists(), "{file}");
+        }
+    }
+    place.fails(2, "export run --to cobol");
+}

@@ -7,7 +7,7 @@
 
 mod cell;
 mod problems;
-mod rival;
+pub(crate) mod rival;
 mod table;
 
 use std::path::{Path, PathBuf};

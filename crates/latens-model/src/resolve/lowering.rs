@@ -176,6 +176,9 @@ impl<'a> Lowering<'a> {
             return self.fail(span, message, help);
         }
         let theta = self.graph.leaf(Node::Theta(i));
+        if self.variant == Variant::Plain {
+            return Some(theta);
+        }
         let guess = self.graph.constant(def.guess);
         if def.positive {
             let ratio = self.graph.constant(def.scale / def.guess);

@@ -16,7 +16,7 @@ use crate::model::small::dot;
 use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
 
 /// A state this many scales away from any start is lost.
-const LOST: f64 = 1e6;
+pub const LOST: f64 = 1e6;
 
 /// Mean and covariance of the states on their way through samples.
 #[derive(Debug, Clone)]

@@ -48,10 +48,22 @@ impl Fit {
         if sizes.any(|v| !(*v >= 1.0 && v.is_finite())) {
             return fail("the gate and the memory of a stream must be at least 1".into());
         }
+        let setting = self.stream_setting();
+        Ok(match &self.stream {
+            Some(state) => Stream::resume(setting, options, state.clone()),
+            None => {
+                let (theta, covariance) = (self.theta.clone(), self.covariance.clone());
+                Stream::new(setting, options, theta, covariance)
+            }
+        })
+    }
+
+    /// What stays as it is while samples come: the equations, noise, scales.
+    pub fn stream_setting(&self) -> Setting<'_> {
         let (facts, dt) = (&self.facts, self.facts.sample_time);
         let least = look::noise(&Joint.settings(), &self.model, &facts.scales, dt);
         let process = facts.noise.process.iter().zip(&least.process);
-        let setting = Setting {
+        Setting {
             stepper: Stepper::new(&self.model, &self.model.system, dt),
             noise: Noise {
                 process: process.map(|(own, least)| own.max(*least)).collect(),
@@ -60,14 +72,7 @@ impl Fit {
             },
             scale: facts.scales.scale.clone(),
             prior: facts.settings.parameter_variance,
-        };
-        Ok(match &self.stream {
-            Some(state) => Stream::resume(setting, options, state.clone()),
-            None => {
-                let (theta, covariance) = (self.theta.clone(), self.covariance.clone());
-                Stream::new(setting, options, theta, covariance)
-            }
-        })
+        }
     }
 
     /// This fit as a stream has left it.

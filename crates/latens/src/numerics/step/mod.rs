@@ -123,7 +123,7 @@ pub struct Span {
 /// A gap this close to a whole number of sample times, in sample times, is that number. The stamps
 /// of a record that counts as uniform may be off by [`Record::STEP_TOLERANCE`] from its median
 /// step, that from its mean, and the mean from the step of the fit.
-pub(crate) const WHOLE: f64 = 3.0 * Record::STEP_TOLERANCE;
+pub const WHOLE: f64 = 3.0 * Record::STEP_TOLERANCE;
 
 /// The map at one point: x_i, F_x (d_x × d_x) and F_θ (rows × d_θ).
 #[derive(Debug, Clone, Default)]
