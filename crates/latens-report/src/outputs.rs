@@ -91,6 +91,8 @@ pub struct FitSummary {
     pub records: Vec<RecordFacts>,
     /// The unknown constants.
     pub unknowns: Vec<Constant>,
+    /// Those that were not learned: the value of each.
+    pub fixed: BTreeMap<String, f64>,
     /// ln p(y), where the solver computes it.
     pub evidence: Option<f64>,
     /// Directions of θ that the data determine.

@@ -125,16 +125,49 @@ pub fn identifiability(shown: &Fit) -> String {
     } else {
         out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
-    if !facts.unknowns.is_empty() {
-        let mut rows = vec![row(["unknown constant", "value", "± std", "unit", "guess"])];
-        for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
-            let (value, std) = text::uncertain(constant.value, constant.std);
-            let guess = text::number(unknown.guess);
-            rows.push(row([&constant.name, &value, &std, &constant.unit, &guess]));
-        }
-        out += &table("Unknown constants as learned.", &rows);
+    out + &constants(shown)
+}
+
+/// The unknown constants: what was learned, and what was given.
+fn constants(shown: &Fit) -> String {
+    let (model, facts) = (&shown.model, &shown.facts);
+    let head = [
+        "unknown constant",
+        "value",
+        "± std",
+        "unit",
+        "95 % within",
+        "guess",
+        "",
+    ];
+    let mut rows = vec![row(head)];
+    for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
+        let (value, std) = text::uncertain(constant.value, constant.std);
+        let guess = text::number(unknown.guess);
+        let interval = constant
+            .interval
+            .map(|(from, to)| format!("{} … {}", text::number(from), text::number(to)));
+        let (interval, remark) = (interval.unwrap_or_default(), constant.remark());
+        let remark = remark.unwrap_or_default();
+        let cells = [
+            &constant.name,
+            &value,
+            &std,
+            &constant.unit,
+            &interval,
+            &guess,
+            &remark,
+        ];
+        rows.push(row(cells.map(String::as_str)));
     }
-    out
+    for fixed in &model.fixed {
+        let value = text::number(fixed.value);
+        rows.push(row([&fixed.name, &value, "fixed", &fixed.unit, "", "", ""]));
+    }
+    if rows.len() == 1 {
+        return String::new();
+    }
+    table("Unknown constants as learned.", &rows)
 }
 
 fn error(found: Option<&Option<f64>>) -> String {

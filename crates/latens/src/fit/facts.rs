@@ -18,6 +18,7 @@ use crate::model::network::Structure;
 use crate::model::settings::Settings;
 use crate::model::{Model, Unknown};
 use crate::numerics::Trajectory;
+use crate::numerics::bounded;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
@@ -28,6 +29,7 @@ use crate::solve::batch::evidence::Evidence;
 use crate::solve::checkpoint::Checkpoint;
 use crate::solve::ladder::Rung;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
+use crate::text;
 
 /// Version of the folder's layout. The first had no checksums, and is still read.
 const FORMAT: u32 = 2;
@@ -234,18 +236,94 @@ pub struct Constant {
     pub value: f64,
     /// Standard deviation.
     pub std: f64,
+    /// It lies between these with 95 %.
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
+    /// The bound of the model file at which it ended: its best value would be beyond.
+    #[serde(default)]
+    pub bound: Option<BoundName>,
+    /// The part of its prior variance that the data have left: 1 where they say nothing of it.
+    #[serde(default)]
+    pub prior_share: Option<f64>,
 }
 }
 
+/// A bound of a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoundName {
+    Min,
+    Max,
+}
+
+impl Described for BoundName {
+    fn schema() -> Value {
+        serde_json::json!({ "enum": [Self::Min, Self::Max] })
+    }
+}
+
+impl fmt::Display for BoundName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Min => "min",
+            Self::Max => "max",
+        })
+    }
+}
+
+/// Standard deviations within which a normal variable lies with 95 %.
+pub(super) const REACH: f64 = 1.959_963_984_540_054;
+
+/// Where more of a constant's variance than this is that of its prior, it is prior and not data.
+pub const PRIOR_SHARE: f64 = 0.5;
+
 impl Constant {
-    /// A constant at its entry of θ and the variance of that.
-    pub fn new(unknown: &Unknown, theta: f64, variance: f64) -> Self {
+    /// A constant at its entry of θ and the variance of that; `rough` is the prior variance of a rough
+    /// guess.
+    pub fn new(unknown: &Unknown, theta: f64, variance: f64, rough: f64) -> Self {
+        let (value, std) = unknown.value_and_std(theta, variance);
+        let reach = REACH * variance.max(0.0).sqrt();
+        let bounds = unknown.bounds();
+        let bound = match theta {
+            least if least == bounds.0 => Some(BoundName::Min),
+            most if most == bounds.1 => Some(BoundName::Max),
+            _ => None,
+        };
+        let mut prior = unknown.prior_variance(rough);
+        if unknown.is_bounded() {
+            prior = bounded::moments(0.0, prior.sqrt(), bounds).variance;
+        }
         Self {
             name: unknown.name.clone(),
             unit: unknown.unit.clone(),
-            value: unknown.value(theta),
-            std: unknown.slope(theta).abs() * variance.max(0.0).sqrt(),
+            // not what rounding makes of it
+            value: match bound {
+                Some(BoundName::Min) => unknown.min,
+                Some(BoundName::Max) => unknown.max,
+                None => value,
+            },
+            std,
+            interval: Some((unknown.value(theta - reach), unknown.value(theta + reach))),
+            bound,
+            prior_share: Some((variance / prior).clamp(0.0, 1.0)),
         }
+    }
+
+    /// What must be known of it beside its value, in words.
+    pub fn remark(&self) -> Option<String> {
+        let bound = self.bound.map(|bound| {
+            let beyond = match bound {
+                BoundName::Min => "less",
+                BoundName::Max => "more",
+            };
+            let (from, to) = self.interval.unwrap_or((self.value, self.value));
+            let (from, to) = (text::number(from), text::number(to));
+            format!("at its {bound}, the data ask for {beyond}; 95 % within {from} to {to}")
+        });
+        let prior = self.prior_share.filter(|share| *share > PRIOR_SHARE);
+        let prior = prior.map(|share| format!("{} prior, not data", text::percent(share)));
+        let remarks: Vec<String> = bound.into_iter().chain(prior).collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 }
 
@@ -364,7 +442,22 @@ impl Facts {
             suspects: vec![],
             records: vec![],
             findings: vec![],
-            unknowns: constants(model, &learned.theta, &learned.covariance),
+            unknowns: constants(
+                model,
+                settings,
+                learned.theta.as_slice(),
+                &learned.covariance,
+            )
+            .into_iter()
+            .enumerate()
+            .map(|(i, constant)| match learned.intervals.get(i) {
+                Some(Some((from, to))) => Constant {
+                    interval: Some((model.unknowns[i].value(*from), model.unknowns[i].value(*to))),
+                    ..constant
+                },
+                _ => constant,
+            })
+            .collect(),
             regions,
             noise: learned.noise.clone(),
             variance_inflation: learned.variance_inflation,
@@ -432,11 +525,13 @@ impl Facts {
 /// Values and standard deviations of the unknown constants.
 pub(crate) fn constants(
     model: &Model,
+    settings: &Settings,
     theta: &[f64],
     covariance: &PackedCovariance,
 ) -> Vec<Constant> {
+    let rough = settings.parameter_variance;
     let each = model.unknowns.iter().zip(theta).enumerate();
-    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i)))
+    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i), rough))
         .collect()
 }
 

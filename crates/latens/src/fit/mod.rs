@@ -24,7 +24,7 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
-pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
+pub use facts::{BoundName, Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use proof::Proof;
 pub(crate) use suspects::refuse_suspects;

@@ -52,6 +52,7 @@ impl Fit {
         let least = look::noise(&Joint.settings(), &self.model, &facts.scales, dt);
         let process = facts.noise.process.iter().zip(&least.process);
         let setting = Setting {
+            model: &self.model,
             stepper: Stepper::new(&self.model, &self.model.system, dt),
             noise: Noise {
                 process: process.map(|(own, least)| own.max(*least)).collect(),
@@ -74,7 +75,7 @@ impl Fit {
     pub fn adapted(&self, state: State) -> Self {
         let (theta, covariance) = (state.theta.clone(), state.covariance.clone());
         let mut facts = self.facts.clone();
-        facts.unknowns = constants(&self.model, &theta, &covariance);
+        facts.unknowns = constants(&self.model, &facts.settings, &theta, &covariance);
         // the other members have not seen the stream, and there is no fit to resume
         facts.ensemble.clear();
         facts.checkpoint = None;
