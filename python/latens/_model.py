@@ -293,15 +293,22 @@ class Model:
             raise KeyboardInterrupt("the fit was stopped; what it has learned so far is model.interrupted")
         return fit
 
-    def check(self, records: RecordLike | Sequence[RecordLike]) -> Check:
-        """What records can tell, before anything is learned from them; see docs/explain/checks.md.
+    def check(
+        self,
+        records: RecordLike | Sequence[RecordLike],
+        *,
+        fix: Mapping[str, float] | None = None,
+        free: Sequence[str] = (),
+    ) -> Check:
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md. `fix` and `free`
+        as in `fit`.
 
         >>> check = model.check(record)
         >>> [state["name"] for state in check["states"]]
         ['q', 'v']
         """
         sources = [record._source(self._raw) for record in as_records(records, self)]
-        facts, text = self._raw.check(sources)
+        facts, text = self._raw.check(sources, _toml.settings({"fix": fix or {}, "free": list(free)}))
         return Check(json.loads(facts), text)
 
     def simulate(

@@ -77,6 +77,12 @@ impl Fit {
         Ok(Self(latens::Fit::from_files(&files, NAME)?))
     }
 
+    /// The correlation of the unknown constants, row by row.
+    #[getter]
+    fn correlation(&self) -> Vec<Vec<f64>> {
+        self.0.constant_correlation()
+    }
+
     /// The files of its folder.
     fn to_files<'py>(&self, py: Python<'py>) -> Result<Vec<(String, Bound<'py, PyBytes>)>> {
         Ok(bytes(py, py.detach(|| self.0.to_files())?))

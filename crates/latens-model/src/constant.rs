@@ -89,6 +89,17 @@ impl Unknown {
         (self.value(theta), std)
     }
 
+    /// The entry of θ at which it has a value; −∞ where no positive constant has it.
+    pub fn entry(&self, value: f64) -> f64 {
+        if !self.positive {
+            (value - self.guess) / self.scale
+        } else if value > 0.0 {
+            (value / self.guess).ln() * self.guess / self.scale
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
     /// Whether there is a value that it cannot have.
     pub fn is_bounded(&self) -> bool {
         self.min > f64::NEG_INFINITY || self.max < f64::INFINITY
@@ -97,16 +108,7 @@ impl Unknown {
     /// The least and the greatest entry of θ. No rounding takes the constant over a bound there, so
     /// that an equation as √(p − min) stays a number.
     pub fn bounds(&self) -> (f64, f64) {
-        let entry = |value: f64| {
-            if !self.positive {
-                (value - self.guess) / self.scale
-            } else if value > 0.0 {
-                (value / self.guess).ln() * self.guess / self.scale
-            } else {
-                f64::NEG_INFINITY
-            }
-        };
-        let (mut least, mut most) = (entry(self.min), entry(self.max));
+        let (mut least, mut most) = (self.entry(self.min), self.entry(self.max));
         while least.is_finite() && self.formula(least) < self.min {
             least = least.next_up();
         }

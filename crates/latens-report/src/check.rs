@@ -373,6 +373,7 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
         leaves: check.leaves.clone(),
         states: check.states.clone(),
         together: check.together.clone(),
+        invariances: check.invariances.clone(),
         networks: check.networks.clone(),
         moments: check.moments.clone(),
         suspects: check.suspects.clone(),

@@ -8,7 +8,7 @@ use latens::described::{Described, Value};
 use latens::fit::Proof;
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
-use latens::look::{Finding, Leaving, Suspect};
+use latens::look::{Finding, Invariance, Leaving, Suspect};
 use latens::model::network::Structure;
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
@@ -91,6 +91,8 @@ pub struct FitSummary {
     pub records: Vec<RecordFacts>,
     /// The unknown constants.
     pub unknowns: Vec<Constant>,
+    /// Their correlation, row by row.
+    pub correlation: Vec<Vec<f64>>,
     /// Those that were not learned: the value of each.
     pub fixed: BTreeMap<String, f64>,
     /// ln p(y), where the solver computes it.
@@ -258,6 +260,8 @@ pub struct CheckOutput {
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart.
     pub together: Vec<Vec<String>>,
+    /// Changes of constants that nothing measured feels.
+    pub invariances: Vec<Invariance>,
     /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.

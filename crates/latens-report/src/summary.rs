@@ -194,6 +194,7 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
         suspects: facts.suspects.clone(),
         records: facts.records.clone(),
         unknowns: facts.unknowns.clone(),
+        correlation: facts.correlation.clone(),
         fixed: model
             .fixed
             .iter()

@@ -69,6 +69,7 @@ fn meter(part: f64) -> String {
 pub fn identifiability(shown: &Fit) -> String {
     let (model, facts) = (&shown.model, &shown.facts);
     let mut out = String::new();
+    let unseen = words::unseen(facts);
     let mut rows = vec![row([
         "hidden state",
         "record",
@@ -93,7 +94,11 @@ pub fn identifiability(shown: &Fit) -> String {
             rows.push(vec![
                 escape(name),
                 format!("{} ({})", escape(&record.file), record.role),
-                meter(1.0 - poor),
+                if unseen.contains(&name.as_str()) {
+                    "not at all: the records say nothing of it".into()
+                } else {
+                    meter(1.0 - poor)
+                },
                 typical.unwrap_or_default(),
             ]);
         }
@@ -167,7 +172,26 @@ fn constants(shown: &Fit) -> String {
     if rows.len() == 1 {
         return String::new();
     }
-    table("Unknown constants as learned.", &rows)
+    table("Unknown constants as learned.", &rows) + &correlation(facts)
+}
+
+/// How the constants trade off; nothing of a single one.
+fn correlation(facts: &Facts) -> String {
+    let names = facts.unknowns.iter().map(|c| escape(&c.name));
+    let names: Vec<String> = names.collect();
+    if facts.correlation.len() < 2 || facts.correlation.len() != names.len() {
+        return String::new();
+    }
+    let head = std::iter::once(String::new()).chain(names.iter().cloned());
+    let mut rows: Vec<Vec<String>> = vec![head.collect()];
+    for (name, row) in names.iter().zip(&facts.correlation) {
+        let cells = row.iter().map(|r| format!("{r:.3}"));
+        rows.push(std::iter::once(name.clone()).chain(cells).collect());
+    }
+    table(
+        "Correlation of the constants: near ±1 they trade off.",
+        &rows,
+    )
 }
 
 fn error(found: Option<&Option<f64>>) -> String {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use latens::model::settings::{Form, Group, Setting, Settings, SettingsLayer, TABLE};
-use latens::{Fit, Job, Model, solve};
+use latens::model::settings::{Form, Group, Setting, SettingsLayer, TABLE};
+use latens::{Fit, Job, Model, job, solve};
 
 use super::assignments::{self, Assignment};
 use crate::failure::Failure;
@@ -136,12 +136,7 @@ pub struct Held(Options);
 impl Held {
     /// The model as a fit with these options would take it.
     pub fn apply(&self, model: Model) -> Result<Model, Failure> {
-        let layer = self.0.layer(&model)?;
-        let mut settings = Settings::default();
-        model.fit.onto(&mut settings);
-        layer.onto(&mut settings);
-        let held = model.holding(&settings.fix, &settings.free);
-        Ok(held.map_err(latens::Error::from)?)
+        Ok(job::held(&model, &self.0.layer(&model)?)?)
     }
 }
 

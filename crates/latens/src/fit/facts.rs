@@ -13,6 +13,7 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
+use crate::look::check::Sight;
 use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
@@ -121,6 +122,9 @@ pub struct Facts {
     pub findings: Vec<Finding>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
+    /// Their correlation, row by row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub correlation: Vec<Vec<f64>>,
     /// What each network met in training.
     #[serde(default)]
     pub regions: Vec<Region>,
@@ -245,6 +249,9 @@ pub struct Constant {
     /// The part of its prior variance that the data have left: 1 where they say nothing of it.
     #[serde(default)]
     pub prior_share: Option<f64>,
+    /// Why no data of this kind determine it by itself, where that is so.
+    #[serde(default)]
+    pub undetermined: Option<String>,
 }
 }
 
@@ -306,6 +313,7 @@ impl Constant {
             interval: Some((unknown.value(theta - reach), unknown.value(theta + reach))),
             bound,
             prior_share: Some((variance / prior).clamp(0.0, 1.0)),
+            undetermined: None,
         }
     }
 
@@ -322,7 +330,8 @@ impl Constant {
         });
         let prior = self.prior_share.filter(|share| *share > PRIOR_SHARE);
         let prior = prior.map(|share| format!("{} prior, not data", text::percent(share)));
-        let remarks: Vec<String> = bound.into_iter().chain(prior).collect();
+        let undetermined = self.undetermined.clone();
+        let remarks: Vec<String> = [bound, undetermined, prior].into_iter().flatten().collect();
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 }
@@ -408,6 +417,27 @@ impl From<&PassFacts> for PassReport {
 }
 
 impl Facts {
+    /// Takes what the first look has shown to be open: constants that are not determined by themselves say
+    /// so, and a state that nothing measured feels counts as determined nowhere.
+    pub(crate) fn told(&mut self, warnings: &[Warning]) {
+        for warning in warnings {
+            match warning {
+                Warning::NothingFeels { change } => {
+                    for constant in &mut self.unknowns {
+                        let remark = change.remark(&constant.name);
+                        constant.undetermined = constant.undetermined.take().or(remark);
+                    }
+                }
+                Warning::PoorlySeen { state } if state.sight == Sight::Isolated => {
+                    let records = self.records.iter_mut();
+                    let open = records.filter_map(|r| r.poorly_determined.get_mut(&state.name));
+                    open.for_each(|part| *part = 1.0);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Whether the fit is not to be trusted: no start worked, a free run is no better than a constant or
     /// leaves the finite numbers, or the readings of a channel are at fault.
     pub fn is_distrusted(&self) -> bool {
@@ -458,6 +488,7 @@ impl Facts {
                 _ => constant,
             })
             .collect(),
+            correlation: correlation(model.unknowns.len(), &learned.covariance),
             regions,
             noise: learned.noise.clone(),
             variance_inflation: learned.variance_inflation,
@@ -533,6 +564,53 @@ pub(crate) fn constants(
     let each = model.unknowns.iter().zip(theta).enumerate();
     each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i), rough))
         .collect()
+}
+
+/// The correlation of the unknown constants, which is that of their entries of θ.
+pub(super) fn correlation(count: usize, covariance: &PackedCovariance) -> Vec<Vec<f64>> {
+    let packed = covariance.clone().to_packed();
+    let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
+    let one = |i: usize, j: usize| {
+        let size = (entry(i, i) * entry(j, j)).sqrt();
+        if i == j || size == 0.0 {
+            f64::from(u8::from(i == j))
+        } else {
+            (entry(i, j) / size).clamp(-1.0, 1.0)
+        }
+    };
+    let row = |i: usize| (0..count).map(|j| one(i, j)).collect();
+    (0..count).map(row).collect()
+}
+
+/// Constants that trade off: groups of names with correlations this strong, and the weakest of them.
+pub fn trading(facts: &Facts) -> Vec<(Vec<&str>, f64)> {
+    const STRONG: f64 = 0.95;
+    let count = facts.correlation.len().min(facts.unknowns.len());
+    let mut group: Vec<usize> = (0..count).collect();
+    for i in 0..count {
+        for j in 0..i {
+            if facts.correlation[i][j].abs() >= STRONG {
+                let (from, to) = (group[i].max(group[j]), group[i].min(group[j]));
+                group
+                    .iter_mut()
+                    .filter(|g| **g == from)
+                    .for_each(|g| *g = to);
+            }
+        }
+    }
+    let members = |g: usize| -> Vec<usize> { (0..count).filter(|&i| group[i] == g).collect() };
+    let groups = (0..count).map(members).filter(|m| m.len() > 1);
+    let named = groups.map(|members| {
+        let pairs = members
+            .iter()
+            .flat_map(|&i| members.iter().map(move |&j| (i, j)));
+        let strong = pairs
+            .map(|(i, j)| facts.correlation[i][j].abs())
+            .filter(|r| *r >= STRONG);
+        let names = members.iter().map(|&i| facts.unknowns[i].name.as_str());
+        (names.collect(), strong.fold(1.0, f64::min))
+    });
+    named.collect()
 }
 
 /// What a fit says of a record of its own.

@@ -1,7 +1,7 @@
 //! A fit that goes on: the stream that starts from it, and the fit that a stream leaves.
 
 use super::Fit;
-use super::facts::{StreamFacts, constants};
+use super::facts::{StreamFacts, constants, correlation};
 use super::stream::{Options, Setting, State, Stream};
 use crate::Error;
 use crate::look;
@@ -76,6 +76,7 @@ impl Fit {
         let (theta, covariance) = (state.theta.clone(), state.covariance.clone());
         let mut facts = self.facts.clone();
         facts.unknowns = constants(&self.model, &facts.settings, &theta, &covariance);
+        facts.correlation = correlation(facts.unknowns.len(), &covariance);
         // the other members have not seen the stream, and there is no fit to resume
         facts.ensemble.clear();
         facts.checkpoint = None;

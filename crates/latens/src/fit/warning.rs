@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, Finding, Leaving, RESOLUTION, Suspect, sight};
+use crate::look::{DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Suspect, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -21,6 +21,11 @@ pub enum Warning {
     NotToldApart {
         /// By name.
         states: Vec<String>,
+    },
+    /// Constants can be changed together, and nothing measured feels it.
+    NothingFeels {
+        /// Which, and how.
+        change: Invariance,
     },
     /// The records do not show a state, or not always.
     PoorlySeen {
@@ -197,6 +202,14 @@ impl Warning {
     fn words(&self) -> String {
         match self {
             Self::NotToldApart { states } => sight::together(states),
+            Self::NothingFeels { change } => {
+                let which = if change.constants.len() > 1 {
+                    "one of them"
+                } else {
+                    "it"
+                };
+                format!("{}; give {which} a value with ⟦fix⟧", change.words())
+            }
             Self::PoorlySeen { state } => sight::state(state).unwrap_or_default(),
             Self::ArgumentsFollow {
                 network,
@@ -323,6 +336,8 @@ impl Warning {
             states: group.clone(),
         });
         let mut warnings: Vec<Self> = together.collect();
+        let changes = check.invariances.iter().cloned();
+        warnings.extend(changes.map(|change| Self::NothingFeels { change }));
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);

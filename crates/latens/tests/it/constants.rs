@@ -191,3 +191,96 @@ fn recursions_keep_bounds() {
         assert!(p.interval.unwrap().1 <= 1.8);
     }
 }
+
+/// What the check before a fit says of the constants of some equations, driven by two waves.
+fn felt(states: &str, unknowns: &str, more: &str) -> Vec<String> {
+    let text = format!(
+        "[time]\nstep = 0.1\nmethod = \"rk4\"\n[inputs]\nu = {{}}\n{states}\n[unknowns]\n{unknowns}\n\
+         [measurements]\ny = \"x\"\n{more}"
+    );
+    let model = Model::from_text("check", &text).unwrap();
+    let wave = |k: usize| (0.21 * k as f64).sin() + 0.5 * (0.053 * k as f64).cos();
+    let record = Record {
+        name: "waves".into(),
+        time: (0..400).map(|k| 0.1 * k as f64).collect(),
+        inputs: (0..400).map(wave).collect(),
+        outputs: (0..400).map(|k| 1.0 + wave(k + 7)).collect(),
+        truth: None,
+        d_u: 1,
+        d_y: 1,
+        d_x: model.states.len(),
+    };
+    let check = latens::fit::learn::check(&model, &[record]).unwrap();
+    check.invariances.iter().map(|i| i.words()).collect()
+}
+
+fn state(name: &str, derivative: &str) -> String {
+    format!("[states.{name}]\nderivative = \"{derivative}\"\n")
+}
+
+/// Symmetries that can be read off the equations are named; what is felt, however weakly, is not.
+#[test]
+fn constants_that_nothing_feels_are_named() {
+    let guesses = |names: &[&str]| -> String {
+        let each = names.iter().zip([0.7, 1.3, 0.4, 2.1, 0.9]);
+        each.map(|(n, g)| format!("{n} = {{ guess = {g} }}\n"))
+            .collect()
+    };
+    let alone = |f: &str, names: &[&str]| felt(&state("x", f), &guesses(names), "");
+    assert_eq!(
+        alone("u - a*b*x", &["a", "b"]),
+        ["a and b act only as a product"]
+    );
+    assert_eq!(
+        alone("u - (a + b)*x", &["a", "b"]),
+        ["a and b act only as a sum"]
+    );
+    assert_eq!(
+        alone("(a*u - b*x)/c", &["a", "b", "c"]),
+        [
+            "a, b and c can all be multiplied by one factor, and nothing measured changes: only their ratios are determined"
+        ]
+    );
+    assert_eq!(
+        alone("u - a*x + 0*b", &["a", "b"]),
+        ["nothing that is measured depends on b: these records say nothing of it"]
+    );
+    // two at once
+    assert_eq!(
+        alone("a*b*u - (c + d)*x", &["a", "b", "c", "d"]),
+        ["a and b act only as a product", "c and d act only as a sum"]
+    );
+    // the scale of a hidden state is free
+    let hidden = state("x", "-a*x + b*z") + &state("z", "c*u - d*z");
+    assert_eq!(
+        felt(&hidden, &guesses(&["a", "b", "c", "d"]), ""),
+        [
+            "one factor can multiply b and divide c, state z (to the power -1) with them, and nothing measured changes"
+        ]
+    );
+    // a network can make up for a factor
+    let network = "[networks.f]\nlayers = [\"4 tanh\"]\n";
+    let scaled = felt(
+        &state("x", "(a*u - f(x))/b"),
+        &guesses(&["a", "b"]),
+        network,
+    );
+    assert_eq!(
+        scaled,
+        [
+            "a and b can both be multiplied by one factor, what network f puts out with them, and nothing measured changes: only their ratios are determined"
+        ]
+    );
+    for weak in [
+        "u - a*b*x - 1e-4*b*u",
+        "u - a*x + 1e-6*b*u",
+        "u - (a + b)*x + 1e-4*b^2",
+        "a*u - b*x",
+    ] {
+        assert_eq!(alone(weak, &["a", "b"]), [""; 0], "{weak}");
+    }
+    assert_eq!(
+        felt(&state("x", "(u - f(x))/b"), &guesses(&["b"]), network),
+        [""; 0]
+    );
+}
