@@ -160,6 +160,8 @@ class Constant(Uncertain):
     bound: str | None = field(default=None, compare=False)
     #: Why the data do not determine it by itself, where that is so.
     undetermined: str | None = field(default=None, compare=False)
+    #: What must be known of it beside its value, in words: a bound, a prior, a combination; None where nothing.
+    remark: str | None = field(default=None, compare=False)
     #: Whether its value was given and not learned.
     fixed: bool = field(default=False, compare=False)
 
@@ -177,7 +179,13 @@ class Constants(Mapping[str, Constant]):
     covariance: Array
     correlation: Array
 
-    def __init__(self, learned: list[dict[str, Any]], fixed: list[tuple[str, float, str]], correlation: Any) -> None:
+    def __init__(
+        self,
+        learned: list[dict[str, Any]],
+        remarks: list[str | None],
+        fixed: list[tuple[str, float, str]],
+        correlation: Any,
+    ) -> None:
         stds = np.array([c["std"] for c in learned], dtype=float)
         self.correlation = np.array(correlation, dtype=float).reshape(len(learned), len(learned))
         self.covariance = self.correlation * np.outer(stds, stds)
@@ -192,6 +200,7 @@ class Constants(Mapping[str, Constant]):
                 c["prior_share"],
                 c["bound"],
                 c["undetermined"],
+                remarks[place],
                 _parts=parts,
             )
         for name, value, unit in fixed:
@@ -232,7 +241,7 @@ class Constants(Mapping[str, Constant]):
                 "unit": c.unit,
                 "prior_share": c.prior_share,
                 "bound": c.bound,
-                "undetermined": c.undetermined,
+                "remark": c.remark,
                 "fixed": c.fixed,
             }
             for name, c in self.items()

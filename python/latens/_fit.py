@@ -370,7 +370,9 @@ class Fit:
         >>> abs(fit.constants["gain"].value - 0.37) < 0.05
         True
         """
-        return Constants(self.facts["unknowns"], self._raw.model.fixed, self._raw.correlation)
+        return Constants(
+            self.facts["unknowns"], self._raw.remarks, self._raw.model.fixed, self._raw.correlation
+        )
 
     @property
     def unknowns(self) -> Constants:

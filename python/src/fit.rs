@@ -83,6 +83,12 @@ impl Fit {
         self.0.constant_correlation()
     }
 
+    /// What must be known of each unknown constant beside its value.
+    #[getter]
+    fn remarks(&self) -> Vec<Option<String>> {
+        self.0.constants().iter().map(|c| c.remark()).collect()
+    }
+
     /// The files of its folder.
     fn to_files<'py>(&self, py: Python<'py>) -> Result<Vec<(String, Bound<'py, PyBytes>)>> {
         Ok(bytes(py, py.detach(|| self.0.to_files())?))

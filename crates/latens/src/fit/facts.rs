@@ -259,7 +259,9 @@ pub struct Constant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundName {
+    /// Its least value.
     Min,
+    /// Its greatest value.
     Max,
 }
 
@@ -310,7 +312,8 @@ impl Constant {
                 None => value,
             },
             std,
-            interval: Some((unknown.value(theta - reach), unknown.value(theta + reach))),
+            interval: Some((unknown.value(theta - reach), unknown.value(theta + reach)))
+                .filter(|(from, to)| from.is_finite() && to.is_finite()),
             bound,
             prior_share: Some((variance / prior).clamp(0.0, 1.0)),
             undetermined: None,
@@ -571,11 +574,11 @@ pub(super) fn correlation(count: usize, covariance: &PackedCovariance) -> Vec<Ve
     let packed = covariance.clone().to_packed();
     let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
     let one = |i: usize, j: usize| {
-        let size = (entry(i, i) * entry(j, j)).sqrt();
-        if i == j || size == 0.0 {
+        let ratio = entry(i, j) / (entry(i, i) * entry(j, j)).sqrt();
+        if i == j || !ratio.is_finite() {
             f64::from(u8::from(i == j))
         } else {
-            (entry(i, j) / size).clamp(-1.0, 1.0)
+            ratio.clamp(-1.0, 1.0)
         }
     };
     let row = |i: usize| (0..count).map(|j| one(i, j)).collect();

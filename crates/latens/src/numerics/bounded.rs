@@ -159,7 +159,8 @@ impl Truncated<'_> {
         let n = start.len();
         let mut precision = identity(n);
         solve(&mut self.covariance.to_vec(), &mut precision, n).ok()?;
-        if !(0..n).all(|i| precision[i * n + i] > 0.0 && precision[i * n + i].is_finite()) {
+        let sound = |i: usize| precision[i * n + i] > 0.0 && precision[i * n + i].is_finite();
+        if !(0..n).all(|i| sound(i) && self.mean[i].is_finite()) {
             return None;
         }
         let mut point = start.to_vec();

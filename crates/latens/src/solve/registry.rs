@@ -94,6 +94,12 @@ pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
             "this fit was learned by {own}, not by {asked}: resume it with that"
         )));
     }
+    if (&now.fix, &now.free) != (&before.fix, &before.free) {
+        return Err(Error::Setting(
+            "this fit has other constants fixed: leave ⟦fix⟧ and ⟦free⟧ as they were, or fit again"
+                .into(),
+        ));
+    }
     let solver = find(&now.solver)?;
     if solver.resumes() {
         return Ok(());

@@ -30,6 +30,9 @@ pub(super) struct Cut {
     pub covariance: PackedCovariance,
     /// Of each constant, the entries of θ between which it lies with 95 %, where a bound is felt.
     pub intervals: Vec<Option<(f64, f64)>>,
+    /// Of each constant with bounds, how much of what is left of its prior variance within them the data
+    /// have taken away.
+    pub determined: Vec<Option<f64>>,
     /// What the bounds add to ln p(y).
     pub log: f64,
 }
@@ -45,6 +48,7 @@ pub(super) fn cut(
     let mut all = Cut {
         covariance: posterior.covariance(precision),
         intervals: vec![None; model.unknowns.len()],
+        determined: vec![None; model.unknowns.len()],
         log: 0.0,
         draws,
     };
@@ -65,11 +69,14 @@ pub(super) fn cut(
         mean - FELT * std < bounds[i].0 || mean + FELT * std > bounds[i].1
     };
     let near: Vec<usize> = (0..bounds.len()).filter(felt).collect();
-    for (i, own) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
-        all.log -= moments(0.0, posterior.prior_std(i), *own).log_mass;
-    }
     // as they are, but within the bounds, where there is nothing to invert
     all.within(&near, &bounds, theta, &columns, &shift);
+    for (i, own) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
+        let prior = moments(0.0, posterior.prior_std(i), *own);
+        let left = all.covariance.variance(i) / prior.variance;
+        all.determined[i] = Some((1.0 - left).clamp(0.0, 1.0));
+        all.log -= prior.log_mass;
+    }
     for draw in &mut all.draws {
         for (i, own) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
             draw[i] = increment(theta[i], theta[i] + draw[i], *own);

@@ -186,6 +186,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         draws,
         covariance,
         intervals,
+        determined,
         log,
     } = cut(
         &posterior,
@@ -195,6 +196,9 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         precision(settings),
     );
     found.log += log;
+    for (part, determined) in found.parts.iter_mut().zip(determined) {
+        part.determined = determined.unwrap_or(part.determined);
+    }
     let simulated = problem.free_run_error(&iterate.theta, &iterate.states);
     // θ is that of exact physics; where the data contradict it, states follow the data as far as
     // the evidence says
