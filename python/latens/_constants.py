@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
@@ -50,32 +50,48 @@ class Uncertain:
         return {id(self): (np.array([[self.std**2]]), np.ones(1))}
 
     def __add__(self, other: Uncertain | Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         return _combine(self, other, float(self) + float(other), 1.0, 1.0, _common(self, other))
 
     def __sub__(self, other: Uncertain | Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         return _combine(self, other, float(self) - float(other), 1.0, -1.0, _common(self, other))
 
     def __rsub__(self, other: Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         return _combine(self, other, float(other) - float(self), -1.0, 1.0, self.unit)
 
     def __mul__(self, other: Uncertain | Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         a, b = float(self), float(other)
         return _combine(self, other, a * b, b, a, "" if isinstance(other, Uncertain) else self.unit)
 
     def __truediv__(self, other: Uncertain | Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         a, b = float(self), float(other)
         return _combine(self, other, a / b, 1 / b, -a / b**2, "" if isinstance(other, Uncertain) else self.unit)
 
     def __rtruediv__(self, other: Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         a, b = float(other), float(self)
         return _combine(self, other, a / b, -a / b**2, 1 / b, "")
 
     def __pow__(self, other: Uncertain | Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         a, b = float(self), float(other)
         by_power = a**b * math.log(a) if isinstance(other, Uncertain) else 0.0
         return _combine(self, other, a**b, b * a ** (b - 1) if b else 0.0, by_power, "")
 
     def __rpow__(self, other: Number) -> Uncertain:
+        if np.ndim(other):
+            return NotImplemented  # NumPy takes it over, with the value alone
         a, b = float(other), float(self)
         return _combine(self, other, a**b, a**b * math.log(a), 0.0, "")
 
@@ -102,7 +118,7 @@ class Uncertain:
         return getattr(ufunc, method)(*plain, **more)
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
@@ -111,7 +127,7 @@ _OPERATIONS = {
 }
 
 #: Derivatives, of the argument and the value.
-_SLOPES = {
+_SLOPES: dict[str, Callable[[float, float], float]] = {
     "negative": lambda x, y: -1.0,
     "exp": lambda x, y: y,
     "log": lambda x, y: 1 / x,
@@ -246,4 +262,5 @@ class Constants(Mapping[str, Constant]):
             }
             for name, c in self.items()
         }
-        return pandas.DataFrame.from_dict(rows, orient="index")
+        frame: pandas.DataFrame = pandas.DataFrame.from_dict(rows, orient="index")
+        return frame

@@ -42,7 +42,7 @@ inputs = { u = "sin(t) + sin(3*t)" }
 
 @pytest.fixture(scope="module")
 def tank() -> latens.Model:
-    return latens.Model.from_text(TANK)
+    return latens.Model.from_string(TANK)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def record(tank: latens.Model) -> latens.Record:
 
 
 def test_arithmetic_counts_correlations(tank: latens.Model, record: latens.Record) -> None:
-    wide = latens.Model.from_text(TANK.replace(", max = 1.7", ""))
+    wide = latens.Model.from_string(TANK.replace(", max = 1.7", ""))
     fit = wide.fit(record, free=["c"], progress=False)
     a, b, c = (fit.constants[name] for name in "abc")
     covariance = fit.constants.covariance
@@ -102,7 +102,7 @@ def test_bounds_and_values(tank: latens.Model, record: latens.Record) -> None:
 
 def test_what_nothing_feels_is_named(record: latens.Record) -> None:
     text = TANK.replace("- b*x + c", "- b*c*x").replace("value = 0.2, fixed = true", "guess = 0.3")
-    model = latens.Model.from_text(text)
+    model = latens.Model.from_string(text)
     change = model.check(record)["invariances"][0]
     assert [name for name, _ in change["constants"]] == ["b", "c"] and change["change"] == "factor"
     assert not model.check(record, fix={"c": 1})["invariances"]
