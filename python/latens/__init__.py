@@ -9,6 +9,7 @@
 """
 
 from . import systems
+from ._constants import Constant, Constants, Uncertain
 from ._errors import (
     Diverged,
     Error,
@@ -18,7 +19,7 @@ from ._errors import (
     RecordError,
     SettingError,
 )
-from ._fit import Band, Constant, Fit, FitRecord, Network, NetworkValue, Prediction, State, load
+from ._fit import Band, Fit, FitRecord, Network, NetworkValue, Prediction, State, load
 from ._latens import VERSION as __version__
 from ._model import Check, Model
 from ._progress import Progress
@@ -31,6 +32,7 @@ __all__ = [
     "Band",
     "Check",
     "Constant",
+    "Constants",
     "Diverged",
     "Error",
     "Estimate",
@@ -51,6 +53,7 @@ __all__ = [
     "Solver",
     "State",
     "Stream",
+    "Uncertain",
     "__version__",
     "load",
     "sweep",

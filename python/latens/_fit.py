@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _latens
+from ._constants import Constant, Constants
 from ._errors import FitWarning, SettingError
 from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
 
@@ -71,23 +72,6 @@ class State(Band):
     free_run: Array = field(default_factory=lambda: np.empty(0))
     #: Where the record knows it.
     truth: Array | None = None
-
-
-@dataclass(frozen=True)
-class Constant:
-    """An unknown constant as it was learned.
-
-    >>> gain = fit.unknowns["gain"]
-    >>> 0.3 < float(gain) < 0.45, gain.unit
-    (True, 'm/s²/V')
-    """
-
-    value: float
-    std: float
-    unit: str = ""
-
-    def __float__(self) -> float:
-        return self.value
 
 
 class _Table:
@@ -381,14 +365,24 @@ class Fit:
         return self.records[0].t
 
     @cached_property
-    def unknowns(self) -> dict[str, Constant]:
-        """The unknown constants, by name.
+    def constants(self) -> Constants:
+        """The unknown constants, by name, with their covariance: arithmetic with them counts it.
 
-        >>> abs(fit.unknowns["gain"].value - 0.37) < 0.05
+        >>> abs(fit.constants["gain"].value - 0.37) < 0.05
         True
         """
-        each = self.facts["unknowns"]
-        return {c["name"]: Constant(c["value"], c["std"], c["unit"]) for c in each}
+        return Constants(
+            self.facts["unknowns"], self._raw.remarks, self._raw.model.fixed, self._raw.correlation
+        )
+
+    @property
+    def unknowns(self) -> Constants:
+        """The same as `constants`.
+
+        >>> fit.unknowns["gain"] == fit.constants["gain"]
+        True
+        """
+        return self.constants
 
     @cached_property
     def scores(self) -> dict[str, dict[str, Any]]:

@@ -296,17 +296,22 @@ class Model:
         return fit
 
     def check(
-        self, records: RecordLike | Sequence[RecordLike], *, map: Mapping[str, str] | None = None
+        self,
+        records: RecordLike | Sequence[RecordLike],
+        *,
+        map: Mapping[str, str] | None = None,
+        fix: Mapping[str, float] | None = None,
+        free: Sequence[str] = (),
     ) -> Check:
-        """What records can tell, before anything is learned from them; see docs/explain/checks.md. `map` is as
-        for a fit.
+        """What records can tell, before anything is learned from them; see docs/explain/checks.md. `map`, `fix`
+        and `free` are as in `fit`.
 
         >>> check = model.check(record)
         >>> [state["name"] for state in check["states"]]
         ['q', 'v']
         """
         sources = [record._source(self._raw) for record in as_records(records, self, map)]
-        facts, text = self._raw.check(sources)
+        facts, text = self._raw.check(sources, _toml.settings({"fix": fix or {}, "free": list(free)}))
         return Check(json.loads(facts), text)
 
     def simulate(

@@ -158,7 +158,10 @@ def html(fit: Fit) -> str:
     head = ("record", "served to", "free run against", "", "error over range")
     parts.append(table_html(title, head, rows))
     if fit.unknowns:
-        constants = [(n, f"{c.value:.6g}", f"± {c.std:.2g}", c.unit) for n, c in fit.unknowns.items()]
+        constants = [
+            (n, f"{c.value:.6g}", "fixed" if c.fixed else f"± {c.std:.2g}", f"{c.unit} {c.remark or ''}".strip())
+            for n, c in fit.constants.items()
+        ]
         parts.append(table_html("unknown constants", ("", "value", "", "unit"), constants))
     for warning in fit.warnings:
         parts.append(f"<p><b>Warning:</b> {escape(warning)}</p>")

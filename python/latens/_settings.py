@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, Union
 
 Solver = Literal[
@@ -65,6 +65,12 @@ class Settings(TypedDict, total=False):
 
     estimate_noise: bool
     """Estimate R_y from what the fit leaves over; batch only, and not of channels whose variance is given."""
+
+    fix: Mapping[str, float]
+    """Fix constants of [unknowns] at these values, whatever the model file says of them."""
+
+    free: Sequence[str]
+    """Learn constants that the model file fixes."""
 
     parameter_variance: float
     """Variance P_θ0 of θ before the data; given, batch does not estimate it."""

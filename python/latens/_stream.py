@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _latens
+from ._constants import Constant
 from ._errors import FitWarning, SettingError
-from ._fit import Constant
 
 
 @dataclass(frozen=True)

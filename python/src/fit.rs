@@ -78,6 +78,18 @@ impl Fit {
         Ok(Self(latens::Fit::from_files(&files, NAME)?))
     }
 
+    /// The correlation of the unknown constants, row by row.
+    #[getter]
+    fn correlation(&self) -> Vec<Vec<f64>> {
+        self.0.constant_correlation()
+    }
+
+    /// What must be known of each unknown constant beside its value.
+    #[getter]
+    fn remarks(&self) -> Vec<Option<String>> {
+        self.0.constants().iter().map(|c| c.remark()).collect()
+    }
+
     /// The files of its folder.
     fn to_files<'py>(&self, py: Python<'py>) -> Result<Vec<(String, Bound<'py, PyBytes>)>> {
         Ok(bytes(py, py.detach(|| self.0.to_files())?))

@@ -90,6 +90,14 @@ impl Model {
         each.map(|u| (u.name.as_str(), u.unit.as_str())).collect()
     }
 
+    /// Those of [unknowns] that are not learned: name, value, unit.
+    #[getter]
+    fn fixed(&self) -> Vec<(&str, f64, &str)> {
+        let each = self.0.fixed.iter();
+        each.map(|f| (f.name.as_str(), f.value, f.unit.as_str()))
+            .collect()
+    }
+
     /// Name, arguments as they stand in the file, outputs.
     #[getter]
     fn networks(&self) -> Vec<(String, Vec<String>, Vec<String>)> {
@@ -98,12 +106,19 @@ impl Model {
             .collect()
     }
 
-    /// What records can tell: as JSON and as text.
-    fn check(&self, py: Python, sources: Vec<PyRef<Source>>) -> Result<(String, String)> {
+    /// What records can tell, with constants fixed and freed by a text of settings: as JSON and as text.
+    fn check(
+        &self,
+        py: Python,
+        sources: Vec<PyRef<Source>>,
+        settings: &str,
+    ) -> Result<(String, String)> {
         let sources = sources.iter().map(|s| s.checked()).collect();
+        let given = self.0.settings("the call", settings).map_err(Error::from)?;
+        let model = &latens::job::held(&self.0, &given)?;
         let check = || -> std::result::Result<_, Error> {
-            let found = Checked::new(&self.0, sources)?;
-            let (model, door) = (&self.0, Door::Python);
+            let found = Checked::new(model, sources)?;
+            let door = Door::Python;
             let object = json!(found.output(model, door));
             Ok((object.to_string(), found.text(model, door)))
         };

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use latens::Error;
-use latens::fit::Constant;
 use latens::fit::stream::{Outcome, Sample};
 use latens::folder::Files;
 use pyo3::prelude::*;
@@ -136,8 +135,8 @@ impl Stream {
             let pairs = fit.model.unknowns.iter().zip(stream.theta()).enumerate();
             let each = pairs.map(|(i, (unknown, &theta))| {
                 let variance = stream.covariance().variance(i);
-                let constant = Constant::new(unknown, theta, variance);
-                (constant.name, constant.value, constant.std)
+                let (value, std) = unknown.value_and_std(theta, variance);
+                (unknown.name.clone(), value, std)
             });
             each.collect()
         })

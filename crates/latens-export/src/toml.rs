@@ -122,8 +122,11 @@ impl<'a> Writer<'a> {
             let value = self.show(expr, 0);
             self.constant(&name.value, &quoted(&value));
         }
-        for (unknown, value) in file.unknowns.iter().zip(&self.exported.constants) {
-            self.constant(&unknown.name.value, &format!("{value:?}"));
+        for (unknown, value) in model.unknowns.iter().zip(&self.exported.constants) {
+            self.constant(&unknown.name, &format!("{value:?}"));
+        }
+        for fixed in &model.fixed {
+            self.constant(&fixed.name, &format!("{:?}", fixed.value));
         }
         let mut states = String::new();
         for (state, start) in file.states.iter().zip(&self.exported.start) {

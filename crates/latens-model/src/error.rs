@@ -21,6 +21,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A constant cannot be fixed or freed; says why.
+    #[error("{0}")]
+    Constant(String),
     /// The file has mistakes; shows each with its line.
     #[error(transparent)]
     Mistakes(#[from] ModelError),

@@ -3,6 +3,7 @@
 //! This layer knows keys and types; what names mean is resolved in [`super::resolve`].
 
 mod reader;
+mod unknown;
 mod values;
 
 use toml::de::DeTable;
@@ -10,6 +11,7 @@ use toml::de::DeTable;
 use super::diagnostic::{Diagnostic, Span};
 use super::expression::Expr;
 use super::network::Activation;
+use crate::constant::Prior;
 use crate::settings::{Owner, SettingsLayer, TABLE};
 pub(crate) use reader::Reader;
 pub(crate) use values::{Fields, Value};
@@ -97,6 +99,12 @@ pub struct UnknownDef {
     pub guess: f64,
     pub scale: f64,
     pub positive: bool,
+    /// Infinite where there is none.
+    pub min: f64,
+    pub max: f64,
+    pub prior: Prior,
+    /// Its value, where that is not learned.
+    pub fixed: Option<f64>,
     pub unit: String,
 }
 
@@ -194,6 +202,11 @@ impl ModelFile {
         self.inputs.iter().map(|(name, _)| name.value.as_str())
     }
 
+    /// The unknowns that are learned, in the order of their entries of θ.
+    pub(super) fn free(&self) -> impl Iterator<Item = &UnknownDef> {
+        self.unknowns.iter().filter(|u| u.fixed.is_none())
+    }
+
     /// The entry of the truth section for a state or an unknown.
     pub(super) fn truth_of(&self, name: &str) -> Option<&Expr> {
         find(&self.truth, name)
@@ -235,7 +248,12 @@ pub const KEYS: [(&str, &[&str]); 11] = [
         &["derivative", "start", "unit", "scale", "center"],
     ),
     ("networks", &["layers", "outputs", "skip"]),
-    ("unknowns", &["guess", "scale", "positive", "unit"]),
+    (
+        "unknowns",
+        &[
+            "guess", "scale", "positive", "min", "max", "value", "prior", "fixed", "unit",
+        ],
+    ),
     ("measurements", &["value", "unit"]),
     ("tables", &["x", "y", "period"]),
     (

@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod constant;
 mod diagnostic;
 mod error;
 mod expression;
@@ -44,9 +45,11 @@ pub mod systems;
 pub mod tape;
 mod truth;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+pub use constant::{Fixed, Prior, Unknown};
 pub use diagnostic::{Diagnostic, ModelError};
 pub use error::Error;
 pub use file::{Hold, KEYS, Method};
@@ -105,53 +108,6 @@ pub struct State {
     pub center: Option<f64>,
 }
 
-/// An unknown constant p of the model: p = guess + scale·θ, or guess·exp(scale/guess·θ).
-#[derive(Debug, Clone)]
-pub struct Unknown {
-    pub name: String,
-    pub unit: String,
-    /// Its value at θ = 0.
-    pub guess: f64,
-    /// How far off the guess may roughly be.
-    pub scale: f64,
-    /// Whether it must stay above zero: the second form.
-    pub positive: bool,
-}
-
-impl Unknown {
-    /// The constant's value at its entry of θ.
-    ///
-    /// ```
-    /// use latens_model::Unknown;
-    ///
-    /// let gain = Unknown {
-    ///     name: "gain".into(),
-    ///     unit: String::new(),
-    ///     guess: 2.0,
-    ///     scale: 0.5,
-    ///     positive: true,
-    /// };
-    /// assert_eq!(gain.value(0.0), 2.0);
-    /// assert!(gain.value(-100.0) > 0.0);
-    /// ```
-    pub fn value(&self, theta: f64) -> f64 {
-        if self.positive {
-            self.guess * (self.scale / self.guess * theta).exp()
-        } else {
-            self.guess + self.scale * theta
-        }
-    }
-
-    /// Its derivative by that entry.
-    pub fn slope(&self, theta: f64) -> f64 {
-        if self.positive {
-            self.value(theta) * self.scale / self.guess
-        } else {
-            self.scale
-        }
-    }
-}
-
 /// A checked model: names, units, and the compiled equations.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -169,7 +125,10 @@ pub struct Model {
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
     pub measurements: Vec<Quantity>,
+    /// The constants that are learned; they come first in θ.
     pub unknowns: Vec<Unknown>,
+    /// Those of `[unknowns]` whose value is given.
+    pub fixed: Vec<Fixed>,
     /// The equations to learn.
     pub system: System,
     /// The true equations and how to drive them, where the file has them.
@@ -179,6 +138,15 @@ pub struct Model {
     /// What errors call the file, and where in it the name of a solver stands.
     file: String,
     solver: Option<At<String>>,
+    /// What is fixed and freed other than in the file.
+    held: Held,
+}
+
+/// Constants that are fixed at a value, and those that are free, whatever the file says.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Held {
+    fix: BTreeMap<String, f64>,
+    free: Vec<String>,
 }
 
 impl Model {
@@ -232,12 +200,79 @@ impl Model {
         if text.len() > limits::FILE_BYTES {
             return Err(too_long(Path::new(file)));
         }
-        let (definitions, mut diagnostics) = file::read(text);
-        let model = Self::build(file, &definitions, text, &mut diagnostics);
+        let (definitions, diagnostics) = file::read(text);
+        Self::of(file, &definitions, text, diagnostics)
+    }
+
+    fn of(
+        name: &str,
+        file: &ModelFile,
+        text: &str,
+        mut diagnostics: Vec<Diagnostic>,
+    ) -> Result<Self, Error> {
+        let model = Self::build(name, file, text, &mut diagnostics);
         match model {
             Some(model) if diagnostics.is_empty() => Ok(model),
-            _ => Err(ModelError::new(file, text, diagnostics).into()),
+            _ => Err(ModelError::new(name, text, diagnostics).into()),
         }
+    }
+
+    /// The model of the same file with constants of `[unknowns]` fixed at a value, and others learned,
+    /// whatever the file says of them.
+    ///
+    /// ```
+    /// use latens_model::Model;
+    ///
+    /// let text = "[states.x]\nderivative = \"-a*x + b\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
+    ///             a = { guess = 1 }\nb = { value = 3, fixed = true }";
+    /// let model = Model::from_text("model", text)?;
+    /// assert_eq!((model.unknowns[0].name.as_str(), model.fixed[0].value), ("a", 3.0));
+    /// let other = model.holding(&[("a".to_string(), 2.5)].into(), &["b".to_string()])?;
+    /// assert_eq!((other.unknowns[0].name.as_str(), other.fixed[0].value), ("b", 2.5));
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Constant`] for a name that is not in `[unknowns]`, or a value outside of its bounds.
+    pub fn holding(&self, fix: &BTreeMap<String, f64>, free: &[String]) -> Result<Self, Error> {
+        let held = Held {
+            fix: fix.clone(),
+            free: free.to_vec(),
+        };
+        if held == self.held {
+            return Ok(self.clone());
+        }
+        let (mut file, diagnostics) = file::read(&self.text);
+        held.apply(&mut file)?;
+        let model = Self::of(&self.file, &file, &self.text, diagnostics)?;
+        Ok(Self { held, ..model })
+    }
+
+    /// The file with what is fixed and freed.
+    fn definitions(&self) -> (ModelFile, Vec<Diagnostic>) {
+        let (mut file, diagnostics) = file::read(&self.text);
+        // it was applied to this text before
+        let _ = self.held.apply(&mut file);
+        (file, diagnostics)
+    }
+
+    /// Moves entries of θ that are outside of their bounds to them.
+    pub fn keep_bounds(&self, theta: &mut [f64]) {
+        for (unknown, theta) in self.unknowns.iter().zip(theta) {
+            if unknown.is_bounded() {
+                let (least, most) = unknown.bounds();
+                *theta = theta.clamp(least, most);
+            }
+        }
+    }
+
+    /// The variances of θ before the data, where that of weights and rough guesses is given.
+    pub fn prior_variances(&self, rough: f64) -> Vec<f64> {
+        let mut variances = vec![rough; self.system.parameters()];
+        for (unknown, variance) in self.unknowns.iter().zip(&mut variances) {
+            *variance = unknown.prior_variance(rough);
+        }
+        variances
     }
 
     fn build(
@@ -318,16 +353,30 @@ impl Model {
                 })
                 .collect(),
             unknowns: file
-                .unknowns
-                .iter()
+                .free()
                 .map(|u| Unknown {
                     name: u.name.value.clone(),
                     unit: u.unit.clone(),
                     guess: u.guess,
                     scale: u.scale,
                     positive: u.positive,
+                    min: u.min,
+                    max: u.max,
+                    prior: u.prior,
                 })
                 .collect(),
+            fixed: file
+                .unknowns
+                .iter()
+                .filter_map(|u| {
+                    Some(Fixed {
+                        name: u.name.value.clone(),
+                        unit: u.unit.clone(),
+                        value: u.fixed?,
+                    })
+                })
+                .collect(),
+            held: Held::default(),
             system,
             truth,
             fit: file.fit.layer.clone(),
@@ -356,7 +405,14 @@ impl Model {
         let (settings, mut diagnostics) = file::read_settings(text);
         let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
         let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
-        resolve::check_settings(&settings, &states, &channels, &mut diagnostics);
+        let learned = self.unknowns.iter().map(|u| u.name.as_str());
+        let fixed = self.fixed.iter().map(|f| f.name.as_str());
+        let known = resolve::KnownNames {
+            states: &states,
+            channels: &channels,
+            unknowns: &learned.chain(fixed).collect::<Vec<_>>(),
+        };
+        resolve::check_settings(&settings, known, &mut diagnostics);
         if diagnostics.is_empty() {
             Ok(settings.layer)
         } else {
@@ -396,7 +452,7 @@ impl Model {
         let system = System::compile(
             equations,
             file.inputs.len(),
-            file.unknowns.len(),
+            file.free().count(),
             networks,
             curves.clone(),
         );
@@ -426,7 +482,7 @@ impl Model {
     /// states of this one: what the known equations alone can say about it. With the call and
     /// the output of each; `None` without networks.
     pub fn signals(&self) -> Option<(Self, Vec<(usize, usize)>)> {
-        let (file, mut diagnostics) = file::read(&self.text);
+        let (file, mut diagnostics) = self.definitions();
         let equations = resolve::equations(&file, Variant::Signals, &mut diagnostics)?;
         let signals = equations.signals.clone();
         let mut states = self.states.clone();
@@ -465,7 +521,7 @@ impl Model {
     /// # Panics
     /// Never: the text was compiled before.
     pub fn plain(&self) -> Self {
-        let (file, mut diagnostics) = file::read(&self.text);
+        let (file, mut diagnostics) = self.definitions();
         let equations = resolve::equations(&file, Variant::Plain, &mut diagnostics);
         let equations = equations.expect("it has been compiled before");
         let (system, _) = Self::compile(&file, equations);
@@ -521,6 +577,25 @@ impl Model {
     /// Index of a state by name.
     pub fn state_index(&self, name: &str) -> Option<usize> {
         self.states.iter().position(|s| s.name == name)
+    }
+}
+
+impl Held {
+    fn apply(&self, file: &mut ModelFile) -> Result<(), Error> {
+        let fixed = self.fix.iter().map(|(name, value)| (name, Some(*value)));
+        let free = self.free.iter().map(|name| (name, None));
+        for (name, fixed) in fixed.chain(free) {
+            let known: Vec<String> = file.unknowns.iter().map(|u| u.name.value.clone()).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let place = suggest::find(name, &known, "unknown constant");
+            let unknown = &mut file.unknowns[place.map_err(Error::Constant)?];
+            if let Some(outside) = fixed.and_then(|value| unknown.outside(value)) {
+                let message = format!("`{name}` cannot be fixed at {outside}");
+                return Err(Error::Constant(message));
+            }
+            unknown.fixed = fixed;
+        }
+        Ok(())
     }
 }
 

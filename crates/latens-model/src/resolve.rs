@@ -19,7 +19,7 @@ use names::{Symbol, form_mistake, symbols};
 
 pub use functions::FUNCTIONS;
 pub use limits::{check_file, check_parameters};
-pub use names::{check_names, check_settings, reference_mistake};
+pub use names::{Named as KnownNames, check_names, check_settings, reference_mistake};
 
 /// Which equations a system is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -124,6 +124,7 @@ macro_rules! settings {
             pub fn onto(&self, settings: &mut Settings) {
                 $( kinds::$kind::apply(&self.$name, &mut settings.$name); )*
                 self.levels_onto(settings);
+                self.held_onto(settings);
             }
         }
     };
@@ -157,6 +158,10 @@ settings! {
             "Uncertainty P_x0 of the start as a variance, of all states or by state";
         Noise estimate_noise: Flag = false, "BOOL",
             "Estimate R_y from what the fit leaves over; batch only, and not of channels whose variance is given";
+        Parameters fix: Values = Default::default(), "NAME=VALUE",
+            "Fix constants of [unknowns] at these values, whatever the model file says of them";
+        Parameters free: Names = Default::default(), "NAME",
+            "Learn constants that the model file fixes";
         Parameters parameter_variance: Positive = 1.0, "V",
             "Variance P_θ0 of θ before the data; given, batch does not estimate it";
         Parameters estimate_prior: Flag = false, "BOOL",
@@ -207,6 +212,14 @@ impl SettingsLayer {
         if self.parameter_variance.is_some() && self.estimate_prior.is_none() {
             settings.estimate_prior = false;
         }
+    }
+}
+
+impl SettingsLayer {
+    /// What is fixed here is not free any more, and the other way round.
+    fn held_onto(&self, settings: &mut Settings) {
+        settings.free.retain(|name| !self.fix.contains_key(name));
+        settings.fix.retain(|name, _| !self.free.contains(name));
     }
 }
 

@@ -374,6 +374,7 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
         states: check.states.clone(),
         together: check.together.clone(),
         mirrored: check.mirrored.clone(),
+        invariances: check.invariances.clone(),
         networks: check.networks.clone(),
         moments: check.moments.clone(),
         suspects: check.suspects.clone(),

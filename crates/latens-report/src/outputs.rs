@@ -8,7 +8,7 @@ use latens::described::{Described, Value};
 use latens::fit::Proof;
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
-use latens::look::{Finding, Leaving, Suspect};
+use latens::look::{Finding, Invariance, Leaving, Suspect};
 use latens::model::network::Structure;
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
@@ -92,6 +92,10 @@ pub struct FitSummary {
     pub records: Vec<RecordFacts>,
     /// The unknown constants.
     pub unknowns: Vec<Constant>,
+    /// Their correlation, row by row.
+    pub correlation: Vec<Vec<f64>>,
+    /// Those that were not learned: the value of each.
+    pub fixed: BTreeMap<String, f64>,
     /// ln p(y), where the solver computes it.
     pub evidence: Option<f64>,
     /// Directions of θ that the data determine.
@@ -259,6 +263,8 @@ pub struct CheckOutput {
     pub together: Vec<Vec<String>>,
     /// States that can be negated together, and nothing that is measured feels it.
     pub mirrored: Vec<Vec<String>>,
+    /// Changes of constants that nothing measured feels.
+    pub invariances: Vec<Invariance>,
     /// Where the records take each network.
     pub networks: Vec<Coverage>,
     /// The same over time.

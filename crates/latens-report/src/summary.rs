@@ -43,19 +43,39 @@ pub fn table(model: &Model, facts: &Facts) -> String {
         };
     }
     out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
-    if !facts.unknowns.is_empty() {
-        out += "\nunknown constants\n";
-        let rows: Vec<Vec<String>> = facts
-            .unknowns
-            .iter()
-            .map(|c| {
-                let (value, std) = text::uncertain(c.value, c.std);
-                vec![c.name.clone(), value, format!("± {std}"), c.unit.clone()]
-            })
-            .collect();
-        out += &text::table(2, &[Side::Left, Side::Right, Side::Left, Side::Left], &rows);
+    out + &constants(model, facts)
+}
+
+/// The unknown constants: what was learned, and what was given.
+fn constants(model: &Model, facts: &Facts) -> String {
+    let learned = facts.unknowns.iter().map(|c| {
+        let (value, std) = text::uncertain(c.value, c.std);
+        let remark = c.remark().unwrap_or_default();
+        vec![
+            c.name.clone(),
+            value,
+            format!("± {std}"),
+            c.unit.clone(),
+            remark,
+        ]
+    });
+    let fixed = model.fixed.iter().map(|f| {
+        let value = text::number(f.value);
+        vec![
+            f.name.clone(),
+            value,
+            "fixed".into(),
+            f.unit.clone(),
+            String::new(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = learned.chain(fixed).collect();
+    if rows.is_empty() {
+        return String::new();
     }
-    out
+    let mut sides = vec![Side::Left; 5];
+    sides[1] = Side::Right;
+    format!("\nunknown constants\n{}", text::table(2, &sides, &rows))
 }
 
 pub fn title(model: &Model) -> &str {
@@ -174,6 +194,12 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
         suspects: facts.suspects.clone(),
         records: facts.records.clone(),
         unknowns: facts.unknowns.clone(),
+        correlation: facts.correlation.clone(),
+        fixed: model
+            .fixed
+            .iter()
+            .map(|f| (f.name.clone(), f.value))
+            .collect(),
         evidence: evidence.map(|e| e.log),
         determined: evidence.map(|e| e.determined),
         directions: evidence.map(|e| e.directions),

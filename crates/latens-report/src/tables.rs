@@ -69,6 +69,7 @@ fn meter(part: f64) -> String {
 pub fn identifiability(shown: &Fit) -> String {
     let (model, facts) = (&shown.model, &shown.facts);
     let mut out = String::new();
+    let unseen = words::unseen(facts);
     let mut rows = vec![row([
         "hidden state",
         "record",
@@ -93,7 +94,11 @@ pub fn identifiability(shown: &Fit) -> String {
             rows.push(vec![
                 escape(name),
                 format!("{} ({})", escape(&record.file), record.role),
-                meter(1.0 - poor),
+                if unseen.contains(&name.as_str()) {
+                    "not at all: the records say nothing of it".into()
+                } else {
+                    meter(1.0 - poor)
+                },
                 typical.unwrap_or_default(),
             ]);
         }
@@ -125,16 +130,68 @@ pub fn identifiability(shown: &Fit) -> String {
     } else {
         out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
-    if !facts.unknowns.is_empty() {
-        let mut rows = vec![row(["unknown constant", "value", "± std", "unit", "guess"])];
-        for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
-            let (value, std) = text::uncertain(constant.value, constant.std);
-            let guess = text::number(unknown.guess);
-            rows.push(row([&constant.name, &value, &std, &constant.unit, &guess]));
-        }
-        out += &table("Unknown constants as learned.", &rows);
+    out + &constants(shown)
+}
+
+/// The unknown constants: what was learned, and what was given.
+fn constants(shown: &Fit) -> String {
+    let (model, facts) = (&shown.model, &shown.facts);
+    let head = [
+        "unknown constant",
+        "value",
+        "± std",
+        "unit",
+        "95 % within",
+        "guess",
+        "",
+    ];
+    let mut rows = vec![row(head)];
+    for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
+        let (value, std) = text::uncertain(constant.value, constant.std);
+        let guess = text::number(unknown.guess);
+        let interval = constant
+            .interval
+            .map(|(from, to)| format!("{} … {}", text::number(from), text::number(to)));
+        let (interval, remark) = (interval.unwrap_or_default(), constant.remark());
+        let remark = remark.unwrap_or_default();
+        let cells = [
+            &constant.name,
+            &value,
+            &std,
+            &constant.unit,
+            &interval,
+            &guess,
+            &remark,
+        ];
+        rows.push(row(cells.map(String::as_str)));
     }
-    out
+    for fixed in &model.fixed {
+        let value = text::number(fixed.value);
+        rows.push(row([&fixed.name, &value, "fixed", &fixed.unit, "", "", ""]));
+    }
+    if rows.len() == 1 {
+        return String::new();
+    }
+    table("Unknown constants as learned.", &rows) + &correlation(facts)
+}
+
+/// How the constants trade off; nothing of a single one.
+fn correlation(facts: &Facts) -> String {
+    let names = facts.unknowns.iter().map(|c| escape(&c.name));
+    let names: Vec<String> = names.collect();
+    if facts.correlation.len() < 2 || facts.correlation.len() != names.len() {
+        return String::new();
+    }
+    let head = std::iter::once(String::new()).chain(names.iter().cloned());
+    let mut rows: Vec<Vec<String>> = vec![head.collect()];
+    for (name, row) in names.iter().zip(&facts.correlation) {
+        let cells = row.iter().map(|r| format!("{r:.3}"));
+        rows.push(std::iter::once(name.clone()).chain(cells).collect());
+    }
+    table(
+        "Correlation of the constants: near ±1 they trade off.",
+        &rows,
+    )
 }
 
 fn error(found: Option<&Option<f64>>) -> String {

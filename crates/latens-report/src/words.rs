@@ -1,5 +1,6 @@
 //! A fit in plain words: what to believe of it, and what not.
 
+use latens::fit;
 use latens::fit::{Facts, RecordFacts, Role};
 use latens::look::check::{DETERMINED, Sight};
 use latens::look::{Finding, RESOLUTION};
@@ -27,6 +28,7 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
         lines.push(following(model, facts, Role::Test, what));
     }
     lines.extend(determined(facts));
+    lines.extend(trading(facts));
     lines.extend(hidden(model, facts));
     lines.extend(not_shown(facts));
     lines.push(noise(model, facts));
@@ -38,6 +40,19 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     lines.extend(held_back(facts));
     lines.extend(contradicted(facts));
     lines
+}
+
+/// Constants that trade off.
+fn trading(facts: &Facts) -> Vec<String> {
+    let groups = fit::trading(facts).into_iter();
+    let words = groups.map(|(names, weakest)| {
+        let how = if names.len() == 2 { "a correlation" } else { "correlations" };
+        format!(
+            "{} trade off, with {how} of at least {weakest:.3} in size: each by itself is known less well than they are together",
+            text::list(&names)
+        )
+    });
+    words.collect()
 }
 
 /// That the fit is not to be used as it is, and what to do; nothing where nothing was found.

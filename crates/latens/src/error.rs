@@ -152,7 +152,7 @@ impl From<latens_model::Error> for Error {
         match error {
             latens_model::Error::Read { path, source } => Self::io("read", &path, source),
             latens_model::Error::Mistakes(error) => Self::Model(error),
-            unknown @ latens_model::Error::Unknown { .. } => Self::Setting(unknown.to_string()),
+            other => Self::Setting(other.to_string()),
         }
     }
 }

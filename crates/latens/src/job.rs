@@ -77,6 +77,17 @@ fn resolved(model: &Model, layers: &[&SettingsLayer]) -> Result<Settings, Error>
     solve::resolve(&all)
 }
 
+/// The model as a job with these settings over its own would take it: constants fixed and freed.
+///
+/// # Errors
+/// [`Error::Setting`] for a constant that there is not, or a value outside of its bounds.
+pub fn held(model: &Model, given: &SettingsLayer) -> Result<Model, Error> {
+    let mut settings = Settings::default();
+    model.fit.onto(&mut settings);
+    given.onto(&mut settings);
+    Ok(model.holding(&settings.fix, &settings.free)?)
+}
+
 /// Watches a job: what a fit's observer sees, and warnings as they come.
 pub trait Watch: Observer {
     /// Something to know.
@@ -293,6 +304,7 @@ impl Job {
         let said = Warning::of_fit(&fit, &records.collect::<Vec<_>>(), doubts);
         said.iter().for_each(|warning| watch.warning(warning));
         warnings.extend(said);
+        fit.all_facts().for_each(|facts| facts.told(&warnings));
         fit.facts.warnings = warnings.clone();
         Ok(Outcome { fit, warnings })
     }

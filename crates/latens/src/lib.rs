@@ -172,7 +172,7 @@ use latens_model as model;
 pub use latens_model::{suggest, systems};
 
 pub use error::{Divergence, Door, Error};
-pub use fit::facts::{Constant, Facts, RecordFacts, Role};
+pub use fit::facts::{BoundName, Constant, Facts, RecordFacts, Role};
 pub use fit::predict::{Prediction, Start};
 pub use fit::using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
@@ -184,6 +184,7 @@ pub use job::{Job, Outcome, Watch, fit};
 pub use latens_model::Model;
 pub use latens_model::settings::{Level, Settings, SettingsLayer};
 pub use look::check::Check;
+pub use look::invariance::{Invariance, Move};
 pub use look::{Companion, Finding, Leaving};
 pub use numerics::Trajectory;
 pub use record::{Record, Source};

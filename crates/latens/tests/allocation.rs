@@ -95,6 +95,7 @@ fn of_a_stream(name: &str, text: &str, learn: bool, steps: usize) -> usize {
     let record = simulate(&model, &simulation).unwrap();
     let (n, theta) = (model.states.len(), initial_theta(&model, 1));
     let setting = Setting {
+        model: &model,
         stepper: Stepper::new(&model, &model.system, record.step()),
         noise: Noise {
             process: vec![1e-6; n],

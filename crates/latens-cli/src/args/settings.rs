@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use latens::model::settings::{Form, Group, Setting, SettingsLayer, TABLE};
-use latens::{Fit, Job, Model, solve};
+use latens::{Fit, Job, Model, job, solve};
 
 use super::assignments::{self, Assignment};
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub struct Options {
 }
 
 /// The settings that most people need; all others are in the long help alone.
-const SHORT_HELP: [&str; 4] = ["passes", "seed", "starts", "ensemble"];
+const SHORT_HELP: [&str; 6] = ["passes", "seed", "starts", "ensemble", "fix", "free"];
 
 fn solvers() -> Vec<&'static str> {
     let names = solve::solvers().into_iter().map(|s| s.name());
@@ -87,6 +87,11 @@ fn option(setting: &'static Setting) -> Arg {
             .value_parser(assignments::variance)
             .value_delimiter(',')
             .action(ArgAction::Append),
+        Form::Values => arg
+            .value_parser(assignments::named)
+            .value_delimiter(',')
+            .action(ArgAction::Append),
+        Form::Names => arg.value_delimiter(',').action(ArgAction::Append),
     }
 }
 
@@ -112,6 +117,54 @@ fn given(setting: &Setting, matches: &ArgMatches) -> Option<String> {
             let entries: Vec<String> = whole.into_iter().chain(named).collect();
             Some(format!("{{ {} }}", entries.join(", ")))
         }
+        Form::Values => {
+            let all = matches.get_many::<Assignment<f64>>(key)?;
+            let each = all.filter_map(|a| Some(format!("{:?} = {:?}", a.name.as_ref()?, a.value)));
+            Some(format!("{{ {} }}", each.collect::<Vec<_>>().join(", ")))
+        }
+        Form::Names => {
+            let names = matches.get_many::<String>(key)?;
+            Some(format!("{:?}", names.collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// What is fixed and freed, for a verb that takes no other setting.
+#[derive(Debug, Clone, Default)]
+pub struct Held(Options);
+
+impl Held {
+    /// The model as a fit with these options would take it.
+    pub fn apply(&self, model: Model) -> Result<Model, Failure> {
+        Ok(job::held(&model, &self.0.layer(&model)?)?)
+    }
+}
+
+fn held() -> impl Iterator<Item = &'static Setting> {
+    let holds = |s: &&Setting| matches!(s.form, Form::Values | Form::Names);
+    TABLE.iter().filter(holds)
+}
+
+impl clap::Args for Held {
+    fn augment_args(command: Command) -> Command {
+        command.args(held().map(|s| option(s).hide_short_help(false)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Held {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut own = Self::default();
+        own.update_from_arg_matches(matches)?;
+        Ok(own)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.take(held(), matches);
+        Ok(())
     }
 }
 
@@ -147,17 +200,22 @@ impl clap::FromArgMatches for Options {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for setting in TABLE {
-            if let Some(value) = given(setting, matches) {
-                let _ = writeln!(self.section, "{} = {value}", setting.key);
-            }
-        }
+        self.take(TABLE.iter(), matches);
         self.earlier = matches.get_one::<PathBuf>(EARLIER).cloned();
         Ok(())
     }
 }
 
 impl Options {
+    /// Writes down what was given of some settings.
+    fn take(&mut self, settings: impl Iterator<Item = &'static Setting>, matches: &ArgMatches) {
+        for setting in settings {
+            if let Some(value) = given(setting, matches) {
+                let _ = writeln!(self.section, "{} = {value}", setting.key);
+            }
+        }
+    }
+
     /// What the command line gives, for a model.
     pub fn layer(&self, model: &Model) -> Result<SettingsLayer, Failure> {
         let text = format!("[fit]\n{}", self.section);

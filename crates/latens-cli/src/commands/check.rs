@@ -6,7 +6,7 @@ use latens::record::Layout;
 use latens_report::check::{Checked, Source};
 
 use crate::failure::Failure;
-use crate::{model, records, text};
+use crate::{model, records, settings, text};
 
 const AFTER_HELP: &str = "\
 Example:
@@ -29,13 +29,15 @@ pub struct Arguments {
     model: String,
     #[command(flatten)]
     tables: records::Tables,
+    #[command(flatten)]
+    held: settings::Held,
     /// Print one JSON object with all numbers instead of tables
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let model = model::read(&arguments.model)?;
+    let model = arguments.held.apply(model::read(&arguments.model)?)?;
     let layout = Layout::of(&model);
     let mut sources = vec![];
     for path in &arguments.tables.data {

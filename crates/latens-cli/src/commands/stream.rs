@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use latens::fit::Constant;
 use latens::fit::stream::{Outcome, Sample, Stream};
 use latens::folder::Claim;
 use latens::record::lines::{Kind, Lines};
@@ -400,8 +399,8 @@ fn constants<'a>(
     let unknowns = model.unknowns.iter().filter(move |_| learn);
     let each = unknowns.zip(theta).enumerate();
     each.map(|(i, (unknown, &theta))| {
-        let constant = Constant::new(unknown, theta, covariance.variance(i));
-        (&unknown.name, constant.value, constant.std)
+        let (value, std) = unknown.value_and_std(theta, covariance.variance(i));
+        (&unknown.name, value, std)
     })
 }
 

@@ -91,6 +91,8 @@ impl<'a> States<'a> {
                 suspects: vec![],
                 records: self.facts.clone(),
                 unknowns: vec![],
+                correlation: vec![],
+                fixed: BTreeMap::new(),
                 evidence: None,
                 determined: None,
                 directions: None,

@@ -7,7 +7,7 @@ use super::super::network::Activation;
 use super::values::{Fields, Value};
 use super::{
     At, Diagnostic, FitDef, HeldOutDef, Hold, LqrDef, MeasurementDef, Method, ModelFile,
-    NetworkDef, SimulationDef, Span, StateDef, TableDef, UnknownDef, keys,
+    NetworkDef, SimulationDef, Span, StateDef, TableDef, keys,
 };
 use crate::limits::{STEPS, SUBSTEPS, UNITS};
 use crate::settings::SettingsLayer;
@@ -78,6 +78,11 @@ impl<'t> Reader<'t> {
         let fields = self.section(root, "fit", "[fit]");
         let mut named = vec![];
         let layer = SettingsLayer::read(self, fields, &mut named);
+        if let Some(name) = layer.free.iter().find(|n| layer.fix.contains_key(*n)) {
+            let at = fields.get("free").map_or(0..0, |v| v.span());
+            let message = format!("`{name}` is fixed and freed");
+            self.fail(at, message, "leave it out of one of the two");
+        }
         FitDef { layer, named }
     }
 
@@ -187,36 +192,6 @@ impl<'t> Reader<'t> {
             self.fail(network.span.clone(), message, help);
         }
         outputs
-    }
-
-    fn unknown(&mut self, name: At<String>, value: Value) -> UnknownDef {
-        let help = "an unknown is { guess = 90, scale = 10 }";
-        let fields = self.fields(value, "unknowns", "an unknown", help);
-        let given = fields.get("guess");
-        if fields.sound && given.is_none() {
-            self.fail(
-                name.span.clone(),
-                format!("unknown `{}` has no guess", name.value),
-                "give a rough value: guess = 90",
-            );
-        }
-        let guess = self.number(fields, "guess").unwrap_or(1.0);
-        let positive = self.boolean(fields, "positive");
-        if let Some(given) = given.filter(|_| positive && guess <= 0.0) {
-            let message = format!(
-                "unknown `{}` is positive but its guess is {guess}",
-                name.value
-            );
-            self.fail(given.span(), message, "guess a positive value");
-        }
-        let size = if guess == 0.0 { 1.0 } else { guess.abs() };
-        UnknownDef {
-            name,
-            guess,
-            scale: self.positive(fields, "scale").unwrap_or(size),
-            positive,
-            unit: self.text(fields, "unit"),
-        }
     }
 
     /// `V = "V"` or `V = { value = "V", unit = "mV" }`.

@@ -180,7 +180,7 @@ impl Reader<'_> {
         None
     }
 
-    fn finite(&mut self, value: Value) -> Option<f64> {
+    pub fn finite(&mut self, value: Value) -> Option<f64> {
         let number: Option<f64> = match value.get_ref() {
             DeValue::Float(f) => f.as_str().parse().ok(),
             DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix())

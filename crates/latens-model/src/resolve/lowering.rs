@@ -157,7 +157,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// p = guess + scale·θ, or p = guess·exp(scale/guess·θ) where it must stay positive.
+    /// p = guess + scale·θ, or p = guess·exp(scale/guess·θ) where it must stay positive; a number where
+    /// it is fixed.
     fn unknown(&mut self, i: usize, span: &Span, place: Place) -> Option<Id> {
         let file = self.file;
         let def = &file.unknowns[i];
@@ -165,6 +166,9 @@ impl<'a> Lowering<'a> {
         if self.variant == Variant::Truth || place == Place::Control {
             if let Some(expr) = file.truth_of(name) {
                 return self.named(name, expr, Place::Constant);
+            }
+            if let Some(value) = def.fixed {
+                return Some(self.graph.constant(value));
             }
             let message = format!("the truth section does not say what `{name}` is");
             let help = format!("add {name} = … to [truth]");
@@ -175,7 +179,12 @@ impl<'a> Lowering<'a> {
             let help = "make it a state with derivative = \"0\": its value is then estimated";
             return self.fail(span, message, help);
         }
-        let theta = self.graph.leaf(Node::Theta(i));
+        if let Some(value) = def.fixed {
+            return Some(self.graph.constant(value));
+        }
+        let before = file.unknowns[..i].iter();
+        let entry = before.filter(|u| u.fixed.is_none()).count();
+        let theta = self.graph.leaf(Node::Theta(entry));
         if self.variant == Variant::Plain {
             return Some(theta);
         }

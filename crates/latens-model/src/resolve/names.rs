@@ -158,20 +158,30 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     }
     let channels = file.measurements.iter();
     let channels: Vec<&str> = channels.map(|m| m.name.value.as_str()).collect();
-    check_settings(&file.fit, &states, &channels, diagnostics);
+    let unknowns = file.unknowns.iter();
+    let known = Named {
+        states: &states,
+        channels: &channels,
+        unknowns: &unknowns.map(|u| u.name.value.as_str()).collect::<Vec<_>>(),
+    };
+    check_settings(&file.fit, known, diagnostics);
 }
 
-/// Names of states and measurements in settings of a fit.
-pub fn check_settings(
-    settings: &FitDef,
-    states: &[&str],
-    channels: &[&str],
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+/// What settings of a fit may name.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    pub states: &'a [&'a str],
+    pub channels: &'a [&'a str],
+    pub unknowns: &'a [&'a str],
+}
+
+/// Names of states, measurements and unknowns in settings of a fit.
+pub fn check_settings(settings: &FitDef, all: Named, diagnostics: &mut Vec<Diagnostic>) {
     for (owner, name) in &settings.named {
         let (known, what) = match owner {
-            Owner::State => (states, "a state"),
-            Owner::Channel => (channels, "a measurement"),
+            Owner::State => (all.states, "a state"),
+            Owner::Channel => (all.channels, "a measurement"),
+            Owner::Unknown => (all.unknowns, "a constant of [unknowns]"),
             // solvers register themselves: see Model::check_solver
             Owner::Solver => continue,
         };

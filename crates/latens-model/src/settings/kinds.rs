@@ -41,6 +41,8 @@ pub enum Owner {
     State,
     /// A measurement.
     Channel,
+    /// A constant of `[unknowns]`.
+    Unknown,
     /// A solver, which the model language does not know.
     Solver,
 }
@@ -66,6 +68,10 @@ pub enum Form {
     Tail,
     /// A variance of all, or `{ name = variance }`.
     Variances(Owner),
+    /// `{ name = value }`.
+    Values,
+    /// A list of names.
+    Names,
 }
 
 /// The types of a kind of setting.
@@ -152,6 +158,66 @@ impl Kind for Name {
         if let Some(given) = given {
             value.clone_from(given);
         }
+    }
+}
+
+/// Values of constants, by name.
+pub struct Values;
+
+impl Types for Values {
+    type Value = BTreeMap<String, f64>;
+    type Given = BTreeMap<String, f64>;
+}
+
+impl Kind for Values {
+    const FORM: Form = Form::Values;
+    fn read(
+        reader: &mut Reader,
+        fields: Fields,
+        key: &str,
+        named: &mut Vec<(Owner, At<String>)>,
+    ) -> Self::Given {
+        let values = reader.named_numbers(fields, key);
+        let names = values
+            .iter()
+            .map(|(name, _)| (Owner::Unknown, name.clone()));
+        named.extend(names);
+        let values = values.into_iter();
+        values.map(|(name, value)| (name.value, value)).collect()
+    }
+    fn apply(given: &Self::Given, value: &mut Self::Value) {
+        value.extend(given.clone());
+    }
+}
+
+/// Names of constants.
+pub struct Names;
+
+impl Types for Names {
+    type Value = Vec<String>;
+    type Given = Vec<String>;
+}
+
+impl Kind for Names {
+    const FORM: Form = Form::Names;
+    fn read(
+        reader: &mut Reader,
+        fields: Fields,
+        key: &str,
+        named: &mut Vec<(Owner, At<String>)>,
+    ) -> Self::Given {
+        let Some(value) = fields.get(key) else {
+            return vec![];
+        };
+        let list = reader.array(value, "a list of names: [\"gain\"]");
+        let names: Vec<At<String>> = list.iter().filter_map(|v| reader.string(v)).collect();
+        named.extend(names.iter().map(|name| (Owner::Unknown, name.clone())));
+        names.into_iter().map(|name| name.value).collect()
+    }
+    fn apply(given: &Self::Given, value: &mut Self::Value) {
+        let new = given.iter().filter(|name| !value.contains(name));
+        let new: Vec<String> = new.cloned().collect();
+        value.extend(new);
     }
 }
 

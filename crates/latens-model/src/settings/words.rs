@@ -46,6 +46,17 @@ fn form_schema(form: Form) -> Value {
             }],
             "examples": [1e-6, { "h": 1e-6 }],
         }),
+        Form::Values => json!({
+            "type": "object",
+            "propertyNames": { "$ref": "#/$defs/name" },
+            "additionalProperties": { "type": "number" },
+            "examples": [{ "gain": 0.37 }],
+        }),
+        Form::Names => json!({
+            "type": "array",
+            "items": { "$ref": "#/$defs/name" },
+            "examples": [["gain"]],
+        }),
     }
 }
 
@@ -63,7 +74,7 @@ pub fn python(solvers: &[&str]) -> String {
         "# Made from the table of settings in Rust by `scripts/generate`; do not edit.\n\
          \"\"\"The settings of a fit, as keywords.\"\"\"\n\n\
          from __future__ import annotations\n\n\
-         from collections.abc import Mapping\n\
+         from collections.abc import Mapping, Sequence\n\
          from typing import Literal, TypedDict, Union\n\n",
     );
     let names: Vec<String> = solvers
@@ -85,6 +96,8 @@ pub fn python(solvers: &[&str]) -> String {
             Form::Flag => "bool",
             Form::Positive | Form::NotNegative | Form::Factor | Form::Tail => "float",
             Form::Variances(_) => "Union[float, Mapping[str, float]]",
+            Form::Values => "Mapping[str, float]",
+            Form::Names => "Sequence[str]",
         };
         let _ = write!(out, "\n    {key}: {kind}\n    \"\"\"{help}.\"\"\"\n");
     }
@@ -105,6 +118,8 @@ pub fn markdown(defaults: &[Settings]) -> String {
             Form::Factor => "a number above 0, at most 1",
             Form::Tail => "a number above 0, below 0.5",
             Form::Variances(_) => "a variance, or variances by name",
+            Form::Values => "values by name",
+            Form::Names => "names",
         };
         let default = setting.default(defaults).unwrap_or_else(|| "none".into());
         let _ = writeln!(

@@ -280,6 +280,92 @@ fn values_out_of_range() {
         "scale must be positive",
         "above zero",
     );
+    for (entry, message, help) in [
+        (
+            "guess = 1, min = §2, max = 1",
+            "min of unknown `p` is not below max",
+            "fixed = true",
+        ),
+        (
+            "guess = §1, min = 2",
+            "guess of unknown `p` is 1, below its min of 2",
+            "between",
+        ),
+        (
+            "guess = §3, min = 1, max = 2",
+            "above its max of 2",
+            "between",
+        ),
+        (
+            "value = §\"2.1 ± 0.3\", guess = 1",
+            "a value and a guess",
+            "one of them",
+        ),
+        (
+            "value = \"2.1 ± 0.3\", scale = §1",
+            "said twice",
+            "leave `scale` out",
+        ),
+        (
+            "value = §\"2.1 ± 0.3\", fixed = true",
+            "is fixed and has a prior",
+            "fixed = true",
+        ),
+        (
+            "guess = §1, prior = \"normal\", fixed = true",
+            "is fixed and has a prior",
+            "plain",
+        ),
+        (
+            "value = §\"2.1\"",
+            "`2.1` is not a value with its deviation",
+            "2.1 ± 0.3",
+        ),
+        (
+            "value = §\"2.1 ± 0\"",
+            "deviation must be above zero",
+            "fixed = true",
+        ),
+        (
+            "value = §2.1",
+            "how well is the value of unknown `p` known?",
+            "guess = 2.1",
+        ),
+        (
+            "guess = 1, prior = §\"normale\"",
+            "is not a prior",
+            "normal, lognormal, uniform",
+        ),
+    ] {
+        expect_in(&unknown(entry), message, help);
+    }
+    let whole =
+        |entry: &str| format!("[unknowns]\n§p = {{ {entry} }}\n[states.z]\nderivative = \"p*z\"");
+    for (entry, message, help) in [
+        (
+            "guess = 1, prior = \"uniform\", min = 0",
+            "has no end",
+            "`min` and `max`",
+        ),
+        (
+            "guess = 1, prior = \"normal\", positive = true",
+            "not that of a positive",
+            "min = 0",
+        ),
+        ("fixed = true", "no guess", "guess = 90"),
+    ] {
+        expect_in(&whole(entry), message, help);
+    }
+    expect_in(
+        "[fit]\nfix = { p = 1 }\nfree = §[\"p\"]\n[unknowns]\np = { guess = 1 }\n[states.z]\nderivative = \"p*z\"",
+        "`p` is fixed and freed",
+        "leave it out",
+    );
+    expect_in(
+        "[fit]\nfix = { §q = 1 }\n[unknowns]\np = { guess = 1 }\n[states.z]\nderivative = \"p*z\"",
+        "`q` is not a constant of [unknowns]",
+        "p",
+    );
     expect_in(
         "[tables.§c]\nx = [0, 1]\ny = [1]",
         "`c` has 2 x and 1 y values",

@@ -111,6 +111,19 @@ fn wrong_files_do_not_fit() {
         "[fit]\npasses = 3\nprocess_variance = { x = 1e-6 }\nstart_variance = 1\nanneal = 1\n";
     assert!(validator.is_valid(&json(&model(fit))));
     Model::from_text("m.toml", &model(fit)).unwrap_or_else(|e| panic!("{e}"));
+    for entry in [
+        "guess = 1, min = 0, max = 2",
+        "value = \"2.1 ± 0.3\", prior = \"lognormal\"",
+        "value = \"2.1 +- 0.3\", min = 1",
+        "prior = \"uniform\", min = 0, max = 1",
+        "value = 3, fixed = true",
+    ] {
+        let more = format!(
+            "[unknowns]\np = {{ {entry} }}\n[states.z]\nderivative = \"p*z\"\n[fit]\nfix = {{ p = 1.5 }}"
+        );
+        assert!(validator.is_valid(&json(&model(&more))), "{entry}");
+        Model::from_text("m.toml", &model(&more)).unwrap_or_else(|e| panic!("{e}"));
+    }
     let mut wrong: Vec<String> = [
         "colour = \"red\"",
         "[time]\nstep = 0",
@@ -129,6 +142,11 @@ fn wrong_files_do_not_fit() {
         "[networks.f]\nlayers = []\noutputs = [\"a\", \"a\"]\n[states.z]\nderivative = \"f(z).a\"",
         "[unknowns]\np = { scale = 1 }\n[states.z]\nderivative = \"p*z\"",
         "[unknowns]\np = { guess = -1, positive = true }\n[states.z]\nderivative = \"p*z\"",
+        "[unknowns]\np = { guess = 1, value = 2 }\n[states.z]\nderivative = \"p*z\"",
+        "[unknowns]\np = { value = \"2.1\" }\n[states.z]\nderivative = \"p*z\"",
+        "[unknowns]\np = { guess = 1, prior = \"flat\" }\n[states.z]\nderivative = \"p*z\"",
+        "[fit]\nfix = { x = true }",
+        "[fit]\nfree = \"x\"",
         "[tables.c]\nx = [0]",
         "[simulation]\nsteps = 0",
         "[simulation]\nlqr = { state = { x = 1 } }",

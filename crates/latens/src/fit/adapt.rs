@@ -30,6 +30,7 @@ use crate::filter::smoother::Smoother;
 use crate::model::Model;
 use crate::model::small::{apply, cholesky, dot, identity, solve};
 use crate::numerics::Trajectory;
+use crate::numerics::bounded::{self, Bounds};
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::linalg::normal::NormalEquations;
 use crate::numerics::objective::Noise;
@@ -127,6 +128,7 @@ impl Predictor<'_> {
         let rigid = || fail("the prior leaves a constant no freedom to adapt; widen it");
         let precision = inverse(&prior.covariance(), n).ok_or_else(rigid)?;
         let problem = Problem {
+            model: self.model,
             stepper: &Stepper::over(self.model, &self.model.system, self.dt, [record]),
             // correlated misfits are no independent news, see Facts::variance_inflation
             noise: &self.open_start(&first, &self.noise.times(self.variance_inflation)),
@@ -155,8 +157,19 @@ impl Predictor<'_> {
         let (normal, _) = problem.smoother(&at.theta).eliminate(&at.states, 1, 0);
         let information = block(&normal, &prior.constants, &precision);
         let covariance = inverse(&information, n).ok_or_else(rigid)?;
+        let mut draws = self.redrawn(&normal, prior, &precision, &covariance);
+        let unknowns = prior
+            .constants
+            .iter()
+            .map(|&i| (i, &self.model.unknowns[i]));
+        for (i, unknown) in unknowns.filter(|(_, u)| u.is_bounded()) {
+            for draw in &mut draws {
+                let to = at.theta[i] + draw[i];
+                draw[i] = bounded::increment(at.theta[i], to, unknown.bounds());
+            }
+        }
         Ok(Adapted {
-            draws: self.redrawn(&normal, prior, &precision, &covariance),
+            draws,
             theta: at.theta,
             covariance,
         })
@@ -214,6 +227,7 @@ impl Predictor<'_> {
 
 /// The objective of the first samples.
 struct Problem<'a> {
+    model: &'a Model,
     stepper: &'a Stepper<'a>,
     noise: &'a Noise,
     record: &'a Record,
@@ -251,6 +265,26 @@ impl Problem<'_> {
         (away, pull)
     }
 
+    /// A step that leaves the bounds becomes the best one within them.
+    fn keep_bounds(&self, theta: &[f64], step: &mut [f64], information: &[f64]) {
+        let n = step.len();
+        let unknowns = self.constants.iter().map(|&i| &self.model.unknowns[i]);
+        let bounds: Vec<Bounds> = unknowns.map(|u| u.bounds()).collect();
+        let moved = self.constants.iter().zip(&*step);
+        let center: Vec<f64> = moved.map(|(&i, d)| theta[i] + d).collect();
+        let outside = |(x, b): (&f64, &Bounds)| *x < b.0 || *x > b.1;
+        if !center.iter().zip(&bounds).any(outside) {
+            return;
+        }
+        let covariance = inverse(information, n);
+        let pull = covariance.and_then(|c| Some((bounded::pull(&c, &center, &bounds)?, c)));
+        if let Some((weights, covariance)) = pull {
+            let mut more = vec![0.0; n];
+            apply(&covariance, &weights, &mut more);
+            step.iter_mut().zip(more).for_each(|(s, m)| *s += m);
+        }
+    }
+
     /// One Newton step of the constants, the states smoothed again after it; `false` where none
     /// lowers the objective.
     fn step(&self, at: &mut Iterate) -> bool {
@@ -270,13 +304,15 @@ impl Problem<'_> {
             if solve(&mut damped, &mut step, n).is_err() {
                 continue;
             }
+            self.keep_bounds(&at.theta, &mut step, &information);
             let mut increment = vec![0.0; at.theta.len()];
             for (d, &i) in step.iter().zip(self.constants) {
                 increment[i] = *d;
             }
             let by = here.backward(&pass, &here.shift(&at.states, &increment, &pass));
             let pairs = at.theta.iter().zip(&increment);
-            let theta: Vec<f64> = pairs.map(|(t, d)| t + d).collect();
+            let mut theta: Vec<f64> = pairs.map(|(t, d)| t + d).collect();
+            self.model.keep_bounds(&mut theta);
             let along = at.states.moved(1.0, &by);
             let there = self.smoother(&theta);
             // where the equations bend sharply, the states had better stay for now

@@ -13,11 +13,13 @@ use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
+use crate::look::check::Sight;
 use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
 use crate::model::{Model, Unknown};
 use crate::numerics::Trajectory;
+use crate::numerics::bounded;
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
@@ -28,6 +30,7 @@ use crate::solve::batch::evidence::Evidence;
 use crate::solve::checkpoint::Checkpoint;
 use crate::solve::ladder::Rung;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
+use crate::text;
 
 /// Version of the folder's layout. The first had no checksums, and is still read.
 const FORMAT: u32 = 2;
@@ -119,6 +122,9 @@ pub struct Facts {
     pub findings: Vec<Finding>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
+    /// Their correlation, row by row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub correlation: Vec<Vec<f64>>,
     /// What each network met in training.
     #[serde(default)]
     pub regions: Vec<Region>,
@@ -234,18 +240,102 @@ pub struct Constant {
     pub value: f64,
     /// Standard deviation.
     pub std: f64,
+    /// It lies between these with 95 %.
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
+    /// The bound of the model file at which it ended: its best value would be beyond.
+    #[serde(default)]
+    pub bound: Option<BoundName>,
+    /// The part of its prior variance that the data have left: 1 where they say nothing of it.
+    #[serde(default)]
+    pub prior_share: Option<f64>,
+    /// Why no data of this kind determine it by itself, where that is so.
+    #[serde(default)]
+    pub undetermined: Option<String>,
 }
 }
 
+/// A bound of a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoundName {
+    /// Its least value.
+    Min,
+    /// Its greatest value.
+    Max,
+}
+
+impl Described for BoundName {
+    fn schema() -> Value {
+        serde_json::json!({ "enum": [Self::Min, Self::Max] })
+    }
+}
+
+impl fmt::Display for BoundName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Min => "min",
+            Self::Max => "max",
+        })
+    }
+}
+
+/// Standard deviations within which a normal variable lies with 95 %.
+pub(super) const REACH: f64 = 1.959_963_984_540_054;
+
+/// Where more of a constant's variance than this is that of its prior, it is prior and not data.
+pub const PRIOR_SHARE: f64 = 0.5;
+
 impl Constant {
-    /// A constant at its entry of θ and the variance of that.
-    pub fn new(unknown: &Unknown, theta: f64, variance: f64) -> Self {
+    /// A constant at its entry of θ and the variance of that; `rough` is the prior variance of a rough
+    /// guess.
+    pub fn new(unknown: &Unknown, theta: f64, variance: f64, rough: f64) -> Self {
+        let (value, std) = unknown.value_and_std(theta, variance);
+        let reach = REACH * variance.max(0.0).sqrt();
+        let bounds = unknown.bounds();
+        let bound = match theta {
+            least if least == bounds.0 => Some(BoundName::Min),
+            most if most == bounds.1 => Some(BoundName::Max),
+            _ => None,
+        };
+        let mut prior = unknown.prior_variance(rough);
+        if unknown.is_bounded() {
+            prior = bounded::moments(0.0, prior.sqrt(), bounds).variance;
+        }
         Self {
             name: unknown.name.clone(),
             unit: unknown.unit.clone(),
-            value: unknown.value(theta),
-            std: unknown.slope(theta).abs() * variance.max(0.0).sqrt(),
+            // not what rounding makes of it
+            value: match bound {
+                Some(BoundName::Min) => unknown.min,
+                Some(BoundName::Max) => unknown.max,
+                None => value,
+            },
+            std,
+            interval: Some((unknown.value(theta - reach), unknown.value(theta + reach)))
+                .filter(|(from, to)| from.is_finite() && to.is_finite()),
+            bound,
+            prior_share: Some((variance / prior).clamp(0.0, 1.0)),
+            undetermined: None,
         }
+    }
+
+    /// What must be known of it beside its value, in words.
+    pub fn remark(&self) -> Option<String> {
+        let bound = self.bound.map(|bound| {
+            let beyond = match bound {
+                BoundName::Min => "less",
+                BoundName::Max => "more",
+            };
+            let (from, to) = self.interval.unwrap_or((self.value, self.value));
+            let (from, to) = (text::number(from), text::number(to));
+            format!("at its {bound}, the data ask for {beyond}; 95 % within {from} to {to}")
+        });
+        let prior = self.prior_share.filter(|share| *share > PRIOR_SHARE);
+        let prior = prior.map(|share| format!("{} prior, not data", text::percent(share)));
+        let undetermined = self.undetermined.clone();
+        let remarks: Vec<String> = [bound, undetermined, prior].into_iter().flatten().collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 }
 
@@ -330,6 +420,27 @@ impl From<&PassFacts> for PassReport {
 }
 
 impl Facts {
+    /// Takes what the first look has shown to be open: constants that are not determined by themselves say
+    /// so, and a state that nothing measured feels counts as determined nowhere.
+    pub(crate) fn told(&mut self, warnings: &[Warning]) {
+        for warning in warnings {
+            match warning {
+                Warning::NothingFeels { change } => {
+                    for constant in &mut self.unknowns {
+                        let remark = change.remark(&constant.name);
+                        constant.undetermined = constant.undetermined.take().or(remark);
+                    }
+                }
+                Warning::PoorlySeen { state } if state.sight == Sight::Isolated => {
+                    let records = self.records.iter_mut();
+                    let open = records.filter_map(|r| r.poorly_determined.get_mut(&state.name));
+                    open.for_each(|part| *part = 1.0);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Whether the fit is not to be trusted: no start worked, a free run is no better than a constant or
     /// leaves the finite numbers, or the readings of a channel are at fault.
     pub fn is_distrusted(&self) -> bool {
@@ -364,7 +475,23 @@ impl Facts {
             suspects: vec![],
             records: vec![],
             findings: vec![],
-            unknowns: constants(model, &learned.theta, &learned.covariance),
+            unknowns: constants(
+                model,
+                settings,
+                learned.theta.as_slice(),
+                &learned.covariance,
+            )
+            .into_iter()
+            .enumerate()
+            .map(|(i, constant)| match learned.intervals.get(i) {
+                Some(Some((from, to))) => Constant {
+                    interval: Some((model.unknowns[i].value(*from), model.unknowns[i].value(*to))),
+                    ..constant
+                },
+                _ => constant,
+            })
+            .collect(),
+            correlation: correlation(model.unknowns.len(), &learned.covariance),
             regions,
             noise: learned.noise.clone(),
             variance_inflation: learned.variance_inflation,
@@ -432,12 +559,61 @@ impl Facts {
 /// Values and standard deviations of the unknown constants.
 pub(crate) fn constants(
     model: &Model,
+    settings: &Settings,
     theta: &[f64],
     covariance: &PackedCovariance,
 ) -> Vec<Constant> {
+    let rough = settings.parameter_variance;
     let each = model.unknowns.iter().zip(theta).enumerate();
-    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i)))
+    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i), rough))
         .collect()
+}
+
+/// The correlation of the unknown constants, which is that of their entries of θ.
+pub(super) fn correlation(count: usize, covariance: &PackedCovariance) -> Vec<Vec<f64>> {
+    let packed = covariance.clone().to_packed();
+    let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
+    let one = |i: usize, j: usize| {
+        let ratio = entry(i, j) / (entry(i, i) * entry(j, j)).sqrt();
+        if i == j || !ratio.is_finite() {
+            f64::from(u8::from(i == j))
+        } else {
+            ratio.clamp(-1.0, 1.0)
+        }
+    };
+    let row = |i: usize| (0..count).map(|j| one(i, j)).collect();
+    (0..count).map(row).collect()
+}
+
+/// Constants that trade off: groups of names with correlations this strong, and the weakest of them.
+pub fn trading(facts: &Facts) -> Vec<(Vec<&str>, f64)> {
+    const STRONG: f64 = 0.95;
+    let count = facts.correlation.len().min(facts.unknowns.len());
+    let mut group: Vec<usize> = (0..count).collect();
+    for i in 0..count {
+        for j in 0..i {
+            if facts.correlation[i][j].abs() >= STRONG {
+                let (from, to) = (group[i].max(group[j]), group[i].min(group[j]));
+                group
+                    .iter_mut()
+                    .filter(|g| **g == from)
+                    .for_each(|g| *g = to);
+            }
+        }
+    }
+    let members = |g: usize| -> Vec<usize> { (0..count).filter(|&i| group[i] == g).collect() };
+    let groups = (0..count).map(members).filter(|m| m.len() > 1);
+    let named = groups.map(|members| {
+        let pairs = members
+            .iter()
+            .flat_map(|&i| members.iter().map(move |&j| (i, j)));
+        let strong = pairs
+            .map(|(i, j)| facts.correlation[i][j].abs())
+            .filter(|r| *r >= STRONG);
+        let names = members.iter().map(|&i| facts.unknowns[i].name.as_str());
+        (names.collect(), strong.fold(1.0, f64::min))
+    });
+    named.collect()
 }
 
 /// What a fit says of a record of its own.

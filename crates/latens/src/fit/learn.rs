@@ -200,6 +200,7 @@ fn go(
     checkpoints: Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
+    let model = &model.holding(&settings.fix, &settings.free)?;
     let judges = !settings.keep_suspects && earlier.starts.is_empty();
     for round in 1.. {
         set_aside.check(model, data)?;
@@ -486,9 +487,20 @@ fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
             .zip(&soft)
             .map(|(c, w)| w * (c.std.powi(2) + (c.value - value).powi(2)))
             .sum();
+        let unknown = &members[0].1.model.unknowns[i];
+        let reach = facts::REACH * variance.sqrt();
+        let share: Option<Vec<f64>> = each().map(|c| c.prior_share).collect();
         Constant {
             value,
             std: variance.sqrt(),
+            interval: Some((
+                (value - reach).clamp(unknown.min, unknown.max),
+                (value + reach).clamp(unknown.min, unknown.max),
+            )),
+            bound: constant
+                .bound
+                .filter(|b| each().all(|c| c.bound == Some(*b))),
+            prior_share: share.map(|s| s.iter().zip(&weights).map(|(s, w)| s * w).sum()),
             ..constant.clone()
         }
     };

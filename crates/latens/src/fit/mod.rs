@@ -24,7 +24,7 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
-pub use facts::{Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role};
+pub use facts::{BoundName, Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role, trading};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use proof::Proof;
 pub(crate) use suspects::refuse_suspects;
@@ -190,5 +190,38 @@ impl Fit {
     /// ```
     pub fn constants(&self) -> &[Constant] {
         &self.facts.unknowns
+    }
+
+    /// The covariance of the unknown constants, row by row: that of θ, scaled so that the diagonal is the
+    /// square of their standard deviations.
+    pub fn constant_covariance(&self) -> Vec<Vec<f64>> {
+        let stds: Vec<f64> = self.facts.unknowns.iter().map(|c| c.std).collect();
+        let correlation = self.constant_correlation().into_iter().enumerate();
+        let scaled = correlation.map(|(i, row)| {
+            let row = row.into_iter().zip(&stds);
+            row.map(|(r, std)| r * stds[i] * std).collect()
+        });
+        scaled.collect()
+    }
+
+    /// The correlation of the unknown constants, row by row.
+    ///
+    /// ```
+    /// let text = "[states.x]\nderivative = \"a - b*x\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
+    ///             a = { guess = 1 }\nb = { guess = 1 }\n[truth]\na = 2\nb = 1\n[time]\nstep = 0.1";
+    /// let model = latens::Model::from_text("tank", text)?;
+    /// let record = latens::simulate::simulate(&model, &latens::simulate::Simulation::default())?;
+    /// let fit = latens::fit(&model, &[record])?;
+    /// let r = fit.constant_correlation();
+    /// assert!(r[0][0] == 1.0 && r[0][1] == r[1][0] && r[0][1] > 0.5);
+    /// # Ok::<(), latens::Error>(())
+    /// ```
+    pub fn constant_correlation(&self) -> Vec<Vec<f64>> {
+        if self.facts.correlation.is_empty() {
+            // a folder of an earlier version
+            facts::correlation(self.facts.unknowns.len(), &self.covariance)
+        } else {
+            self.facts.correlation.clone()
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A fit that goes on: the stream that starts from it, and the fit that a stream leaves.
 
 use super::Fit;
-use super::facts::{StreamFacts, constants};
+use super::facts::{StreamFacts, constants, correlation};
 use super::stream::{Options, Setting, State, Stream};
 use crate::Error;
 use crate::look;
@@ -64,6 +64,7 @@ impl Fit {
         let least = look::noise(&Joint.settings(), &self.model, &facts.scales, dt);
         let process = facts.noise.process.iter().zip(&least.process);
         Setting {
+            model: &self.model,
             stepper: Stepper::new(&self.model, &self.model.system, dt),
             noise: Noise {
                 process: process.map(|(own, least)| own.max(*least)).collect(),
@@ -79,7 +80,8 @@ impl Fit {
     pub fn adapted(&self, state: State) -> Self {
         let (theta, covariance) = (state.theta.clone(), state.covariance.clone());
         let mut facts = self.facts.clone();
-        facts.unknowns = constants(&self.model, &theta, &covariance);
+        facts.unknowns = constants(&self.model, &facts.settings, &theta, &covariance);
+        facts.correlation = correlation(facts.unknowns.len(), &covariance);
         // the other members have not seen the stream, and there is no fit to resume
         facts.ensemble.clear();
         facts.checkpoint = None;

@@ -133,6 +133,9 @@ impl Residuals<'_> {
         let (rms, noise) = (self.rms(), whiteness::rough_deviation(&self.values));
         let reachable = explained.map(|e| e.reachable);
         let reachable = reachable.filter(|least| *least < FAR_FROM_BEST * rms);
+        // beyond a bound that holds a constant the equations may well come to less
+        let held = self.fit.facts.unknowns.iter().any(|c| c.bound.is_some());
+        let reachable = reachable.filter(|_| !held);
         if let Some(explained) = explained {
             let after = Self {
                 values: explained.left.clone(),

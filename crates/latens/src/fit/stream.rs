@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::extended::ExtendedFilter;
 use crate::filter::joint::{Cross, Reading};
-use crate::model::Point;
+use crate::model::{Model, Point};
 use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Noise, show};
 use crate::numerics::step::Stepper;
@@ -136,6 +136,7 @@ pub struct State {
 
 /// What stays as it is while samples come.
 pub struct Setting<'s> {
+    pub model: &'s Model,
     pub stepper: Stepper<'s>,
     /// Q_x and R_y; where a state starts, and how widely.
     pub noise: Noise,
@@ -293,6 +294,7 @@ impl<'s> Stream<'s> {
             self.start(sample.output);
             outcome = self.correct(sample.output);
         }
+        self.setting.model.keep_bounds(&mut self.theta);
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(format!("θ[{i}]"), self.theta[i]));
         }

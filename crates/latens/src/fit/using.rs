@@ -275,7 +275,8 @@ impl Fit {
         each.map(|(k, &i)| {
             let before = &self.facts.unknowns[i];
             let variance = adapted.covariance[k * n + k];
-            let after = Constant::new(&self.model.unknowns[i], adapted.theta[i], variance);
+            let rough = self.facts.settings.parameter_variance;
+            let after = Constant::new(&self.model.unknowns[i], adapted.theta[i], variance, rough);
             Change {
                 name: before.name.clone(),
                 unit: before.unit.clone(),

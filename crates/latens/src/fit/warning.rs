@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, Finding, Leaving, RESOLUTION, Suspect, sight};
+use crate::look::{DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Suspect, sight};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -33,6 +33,11 @@ pub enum Warning {
     SignOpen {
         /// By name.
         states: Vec<String>,
+    },
+    /// Constants can be changed together, and nothing measured feels it.
+    NothingFeels {
+        /// Which, and how.
+        change: Invariance,
     },
     /// The records do not show a state, or not always.
     PoorlySeen {
@@ -213,6 +218,14 @@ impl Warning {
         match self {
             Self::NotToldApart { states } => sight::together(states),
             Self::SignOpen { states } => sight::mirrored(states),
+            Self::NothingFeels { change } => {
+                let which = if change.constants.len() > 1 {
+                    "one of them"
+                } else {
+                    "it"
+                };
+                format!("{}; give {which} a value with ⟦fix⟧", change.words())
+            }
             Self::PoorlySeen { state } => sight::state(state, false).unwrap_or_default(),
             Self::ArgumentsFollow {
                 network,
@@ -359,6 +372,8 @@ impl Warning {
         warnings.extend(check.mirrored.iter().map(|set| Self::SignOpen {
             states: set.clone(),
         }));
+        let changes = check.invariances.iter().cloned();
+        warnings.extend(changes.map(|change| Self::NothingFeels { change }));
         for found in &check.states {
             let member = check.together.iter().flatten().any(|n| *n == found.name);
             let fine = matches!(found.sight, Sight::Measured | Sight::Well);

@@ -25,7 +25,7 @@ use super::prior::PriorSmoothing;
 use super::scales::SignalScales;
 use super::suspects::Suspect;
 use super::trial::Leaving;
-use super::{mirror, region, roughness, sensors, trial};
+use super::{Invariance, invariance, mirror, region, roughness, sensors, trial};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -81,6 +81,8 @@ pub struct Check {
     /// States that can be negated together, with the networks that drive them, and nothing that is
     /// measured feels it.
     pub mirrored: Vec<Vec<String>>,
+    /// Changes of constants that nothing measured feels.
+    pub invariances: Vec<Invariance>,
     /// What the channels show of their sensors.
     pub sensors: Vec<Finding>,
     /// Where the records take each network.
@@ -250,7 +252,13 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         }
     }
     let channels = 0..model.measurements.len();
+    let undefined = leaves.as_ref().is_some_and(|l| l.undefined);
     Check {
+        invariances: if undefined {
+            vec![]
+        } else {
+            invariance::find(model, records, prior, dt)
+        },
         noise_at_most: channels.map(|c| roughness::is_bound(records, c)).collect(),
         leaves,
         noise: walked.scales.noise.clone(),

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod finding;
+pub mod invariance;
 pub mod mirror;
 pub mod noise;
 pub mod prior;
@@ -17,6 +18,7 @@ pub mod trial;
 
 pub use check::{Check, DETERMINED};
 pub use finding::{Companion, Finding};
+pub use invariance::Invariance;
 pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;

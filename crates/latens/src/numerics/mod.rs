@@ -1,5 +1,6 @@
 //! What every estimate is made of: matrices, one-step maps, the objective, free runs and scores.
 
+pub mod bounded;
 pub mod linalg;
 pub mod objective;
 pub mod score;

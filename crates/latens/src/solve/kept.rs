@@ -337,6 +337,7 @@ kept!(Learned {
     consistency,
     variance_inflation,
     draws,
+    intervals,
     free_run,
     free_runs,
     contradicted,

@@ -73,6 +73,11 @@ pub trait Solver: Sync {
         true
     }
 
+    /// Whether no constant leaves its bounds, on the way and at the end.
+    fn keeps_bounds(&self) -> bool {
+        false
+    }
+
     /// Seeds that are tried one after another until one works.
     fn tries(&self) -> u64 {
         1
@@ -295,6 +300,9 @@ pub struct Learned {
     /// Draws from the posterior of θ, see [`crate::filter::bands`]; none where its covariance is
     /// not to be trusted.
     pub draws: Vec<Vec<f64>>,
+    /// Of each constant, the entries of θ between which it lies with 95 %, where those are not what its
+    /// variance says because of a bound; empty where there is none.
+    pub intervals: Vec<Option<(f64, f64)>>,
     /// Mean nRMSE of the measured channels in free runs over the training records.
     pub free_run: f64,
     /// The free run over each training record, where the solver has a start of its own for it.
@@ -331,13 +339,10 @@ impl Learned {
             };
             smoother.smooth(smoother.filtered(), SMOOTHING_STEPS)
         };
-        let variance = settings.parameter_variance;
+        let variances = problem.model.prior_variances(settings.parameter_variance);
         Self {
-            covariance: PackedCovariance::scaled_identity(
-                theta.len(),
-                variance,
-                precision(settings),
-            ),
+            covariance: PackedCovariance::from_diagonal(&variances, precision(settings)),
+            intervals: vec![],
             smoothed: problem.records.iter().map(smooth).collect(),
             noise: noise.clone(),
             free_run: reports.last().map_or(f64::NAN, |r| r.free_run),

@@ -94,6 +94,12 @@ pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
             "this fit was learned by {own}, not by {asked}: resume it with that"
         )));
     }
+    if (&now.fix, &now.free) != (&before.fix, &before.free) {
+        return Err(Error::Setting(
+            "this fit has other constants fixed: leave ⟦fix⟧ and ⟦free⟧ as they were, or fit again"
+                .into(),
+        ));
+    }
     let solver = find(&now.solver)?;
     if solver.resumes() {
         return Ok(());
@@ -109,14 +115,24 @@ pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Setting`] with what does not.
 pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
+    let model = &model.holding(&settings.fix, &settings.free)?;
     let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
     let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
     settings.check(&states, &channels).map_err(Error::Setting)?;
     if model.system.parameters() == 0 {
         return Err(Error::Setting(format!(
-            "{} has nothing to learn; call a network in an equation or add [unknowns]",
+            "{} has nothing to learn; call a network in an equation, or leave a constant of [unknowns] free",
             model.name
         )));
     }
-    find(&settings.solver)?.check(settings)
+    let solver = find(&settings.solver)?;
+    let bounded = model.unknowns.iter().find(|u| u.is_bounded());
+    if let Some(unknown) = bounded.filter(|_| !solver.keeps_bounds()) {
+        return Err(Error::Setting(format!(
+            "{} does not keep the bounds of `{}`; choose ⟦solver⟧ batch, alternating or joint",
+            solver.name(),
+            unknown.name
+        )));
+    }
+    solver.check(settings)
 }

@@ -266,6 +266,7 @@ mod tests {
             theta: vec![error],
             covariance: PackedCovariance::scaled_identity(1, 1.0, Precision::Double),
             smoothed: vec![],
+            intervals: vec![],
             noise: none,
             reports: vec![],
             free_run: error,

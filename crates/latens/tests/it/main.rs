@@ -2,6 +2,7 @@
 
 mod bands;
 mod check;
+mod constants;
 mod dense;
 mod findings;
 mod fixture;

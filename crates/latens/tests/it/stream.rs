@@ -33,6 +33,7 @@ fn stream(model: &Model, options: Options) -> Stream<'_> {
 
 fn setting(model: &Model) -> Setting<'_> {
     Setting {
+        model,
         stepper: Stepper::new(model, &model.system, DT),
         noise: noise(model),
         scale: vec![1.0; model.states.len()],

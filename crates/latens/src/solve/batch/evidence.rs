@@ -110,6 +110,8 @@ pub(super) struct Posterior {
     vectors: Matrix,
     /// The diagonal of P_θ0^½.
     root: Vec<f64>,
+    /// b: how the data pull at θ.
+    data: Vec<f64>,
 }
 
 impl Posterior {
@@ -121,12 +123,37 @@ impl Posterior {
             values,
             vectors,
             root,
+            data: equations.b.clone(),
         }
+    }
+
+    /// How data and prior together pull at an entry of θ: zero at a minimum, but where a bound holds it.
+    pub fn pull(&self, i: usize, theta: &[f64]) -> f64 {
+        self.data[i] - theta[i] / self.root[i].powi(2)
+    }
+
+    /// The standard deviation of an entry of θ before the data.
+    pub fn prior_std(&self, i: usize) -> f64 {
+        self.root[i]
+    }
+
+    /// A column of the covariance of θ.
+    pub fn column(&self, i: usize) -> Vec<f64> {
+        let each = self.values.iter().enumerate();
+        let scaled = each.map(|(k, v)| self.root[i] * self.vectors[(i, k)] / (1.0 + v));
+        let scaled: Vec<f64> = scaled.collect();
+        let row = |j: usize| {
+            (0..scaled.len())
+                .map(|k| self.vectors[(j, k)] * scaled[k])
+                .sum::<f64>()
+        };
+        (0..scaled.len()).map(|j| self.root[j] * row(j)).collect()
     }
 
     /// The posterior if the data held so many times less information.
     pub fn inflated(mut self, factor: f64) -> Self {
         self.values.iter_mut().for_each(|v| *v /= factor);
+        self.data.iter_mut().for_each(|b| *b /= factor);
         self
     }
 

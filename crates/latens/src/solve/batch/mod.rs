@@ -11,6 +11,7 @@
 //! inflated until they count for what they are worth ([`Newton::variance_inflation`]), or no prior
 //! would count. For the states of such a system the evidence says which stage's noise to take.
 
+mod cut;
 pub mod damping;
 pub mod evidence;
 mod newton;
@@ -25,6 +26,7 @@ use crate::Error;
 use crate::filter::{Smoothed, bands};
 use crate::look::prior::Walking;
 use crate::model::settings::{Level, Settings};
+use cut::{Cut, cut};
 use newton::{End, Newton};
 use settle::{Settled, settle};
 use stages::{Begin, Best, Tightened, stage_noise, tighten};
@@ -73,6 +75,10 @@ impl Solver for Batch {
 
     fn walking(&self) -> Walking {
         Walking::Outputs
+    }
+
+    fn keeps_bounds(&self) -> bool {
+        true
     }
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
@@ -176,7 +182,23 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         posterior = informed.0;
         (found.determined, found.parts) = (informed.1.determined, informed.1.parts);
     }
-    let draws = posterior.draws(bands::DRAWS);
+    let Cut {
+        draws,
+        covariance,
+        intervals,
+        determined,
+        log,
+    } = cut(
+        &posterior,
+        problem.model,
+        &iterate.theta,
+        posterior.draws(bands::DRAWS),
+        precision(settings),
+    );
+    found.log += log;
+    for (part, determined) in found.parts.iter_mut().zip(determined) {
+        part.determined = determined.unwrap_or(part.determined);
+    }
     let simulated = problem.free_run_error(&iterate.theta, &iterate.states);
     // θ is that of exact physics; where the data contradict it, states follow the data as far as
     // the evidence says
@@ -199,7 +221,8 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     let smoothed = problem.prior.states.iter().cloned().enumerate();
     let smoothed: Vec<Smoothed> = smoothed.map(banded).collect();
     Ok(Learned {
-        covariance: posterior.covariance(precision(settings)),
+        covariance,
+        intervals,
         // a loose stage's start is not yet that of a simulation
         free_run: if problem.noisy() && !contradicted {
             problem.measured_error(&iterate.theta, &noise, &smoothed)

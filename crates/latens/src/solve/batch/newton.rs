@@ -27,7 +27,8 @@ use crate::filter::pass::Forward;
 use crate::filter::{Smoothed, Smoother};
 use crate::look::prior::{SMOOTHING_STEPS, starting_at};
 use crate::numerics::Trajectory;
-use crate::numerics::linalg::normal::{self, NormalEquations};
+use crate::numerics::bounded::{self, Bounds};
+use crate::numerics::linalg::normal::{self, Factor, NormalEquations};
 use crate::numerics::objective::{Cost, Noise, half_square};
 use crate::numerics::score;
 use crate::record::Record;
@@ -346,12 +347,7 @@ impl<'a> Newton<'a> {
         let before = iterate.cost.total();
         while let Some(factor) = damping.factor(equations, self.prior) {
             let increment = normal::solve(&factor, &gradient);
-            let theta: Vec<f64> = iterate
-                .theta
-                .iter()
-                .zip(&increment)
-                .map(|(t, d)| t + d)
-                .collect();
+            let (theta, increment) = self.within_bounds(&iterate.theta, increment, &factor);
             let moved: Vec<(f64, (Trajectory, Cost))> = (0..passes.len())
                 .into_par_iter()
                 .map(|i| self.moved(iterate, &passes[i], &increment, &theta, i))
@@ -372,6 +368,57 @@ impl<'a> Newton<'a> {
         // the next stage is another problem
         *damping = Damping::default();
         false
+    }
+
+    /// θ after an increment, and the increment itself: where it would take constants over their bounds,
+    /// the one that is best within them by the same quadratic model.
+    fn within_bounds(
+        &self,
+        theta: &[f64],
+        mut increment: Vec<f64>,
+        factor: &Factor,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let unknowns = self.problem.model.unknowns.iter();
+        let bounds: Vec<Bounds> = unknowns.map(|u| u.bounds()).collect();
+        let moved = |increment: &[f64]| -> Vec<f64> {
+            theta.iter().zip(increment).map(|(t, d)| t + d).collect()
+        };
+        let mut next = moved(&increment);
+        let outside = |(t, b): (&f64, &Bounds)| *t < b.0 || *t > b.1;
+        if !next.iter().zip(&bounds).any(outside) {
+            return (next, increment);
+        }
+        let bounded: Vec<usize> = (0..bounds.len())
+            .filter(|&i| bounds[i].0.is_finite() || bounds[i].1.is_finite())
+            .collect();
+        let columns = bounded.iter().map(|&i| {
+            let mut unit = vec![0.0; theta.len()];
+            unit[i] = 1.0;
+            normal::solve(factor, &unit)
+        });
+        let columns: Vec<Vec<f64>> = columns.collect();
+        let rows = columns.iter();
+        let block: Vec<f64> = rows.flat_map(|c| bounded.iter().map(|&j| c[j])).collect();
+        let center: Vec<f64> = bounded.iter().map(|&i| next[i]).collect();
+        let own: Vec<Bounds> = bounded.iter().map(|&i| bounds[i]).collect();
+        if let Some(weights) = bounded::pull(&block, &center, &own) {
+            for (column, weight) in columns.iter().zip(&weights).filter(|(_, w)| **w != 0.0) {
+                let each = increment.iter_mut().zip(column);
+                each.for_each(|(d, c)| *d += weight * c);
+            }
+            next = moved(&increment);
+            // to the last bit
+            for ((&i, weight), (least, most)) in bounded.iter().zip(&weights).zip(&own) {
+                if *weight > 0.0 {
+                    next[i] = *least;
+                } else if *weight < 0.0 {
+                    next[i] = *most;
+                }
+            }
+        }
+        self.problem.model.keep_bounds(&mut next);
+        let increment = next.iter().zip(theta).map(|(n, t)| n - t).collect();
+        (next, increment)
     }
 
     /// What the linear model says of the objective of a record after a step of θ; its states

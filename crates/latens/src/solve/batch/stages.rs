@@ -405,7 +405,7 @@ impl Begin {
 
 /// P_θ0 before the data have said anything.
 pub(super) fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
-    let mut prior = vec![settings.parameter_variance; problem.model.system.parameters()];
+    let mut prior = problem.model.prior_variances(settings.parameter_variance);
     match sharing(problem) {
         _ if !settings.estimate_prior => {}
         Sharing::Network => widen(problem, &mut prior, FIRST_PRIOR_FACTOR),

@@ -238,7 +238,8 @@ fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
     let mut looked_at: Vec<(f64, Vec<f64>)> = (1..=LOOKED_AT)
         .map(|k| {
             let point = |dimension| FAR * (2.0 * spread_evenly(k, dimension) - 1.0);
-            let theta: Vec<f64> = (0..constants).map(point).collect();
+            let mut theta: Vec<f64> = (0..constants).map(point).collect();
+            problem.model.keep_bounds(&mut theta);
             let states = short.exact_states(&theta);
             let error = newton.cost(&theta, &states).total();
             (if error.is_nan() { f64::INFINITY } else { error }, theta)

@@ -71,6 +71,10 @@ impl Solver for Alternating {
         Some(printed(self))
     }
 
+    fn keeps_bounds(&self) -> bool {
+        true
+    }
+
     fn learn(
         &self,
         problem: &Problem,
@@ -98,6 +102,10 @@ impl Solver for AsPrinted {
 
     fn printed_settings(&self) -> Option<Settings> {
         Some(printed(self))
+    }
+
+    fn keeps_bounds(&self) -> bool {
+        true
     }
 
     fn learn(
@@ -133,6 +141,10 @@ impl Solver for Joint {
 
     fn printed_settings(&self) -> Option<Settings> {
         Some(printed(self))
+    }
+
+    fn keeps_bounds(&self) -> bool {
+        true
     }
 
     fn check(&self, settings: &Settings) -> Result<(), Error> {
@@ -214,12 +226,12 @@ fn run(
 ) -> Result<Learned, Error> {
     let (settings, records, noise) = (problem.settings, problem.records, problem.noise);
     let mut smoothed = problem.prior.states.clone();
-    let (variance, precision) = (settings.parameter_variance, precision(settings));
+    let variances = problem.model.prior_variances(settings.parameter_variance);
+    let precision = precision(settings);
     let course = problem.checkpoints.course(problem, &start);
     let (prior, mut theta, mut covariance, mut reports) = match start {
         Start::At(theta) | Start::Near(theta) => {
-            let size = theta.len();
-            let covariance = PackedCovariance::scaled_identity(size, variance, precision);
+            let covariance = PackedCovariance::from_diagonal(&variances, precision);
             (theta.clone(), theta, covariance, vec![])
         }
         Start::From(r) => {
@@ -271,12 +283,14 @@ fn run(
             stop: false,
         };
         sweep_all(&mut pass, &segments)?;
+        let rough = settings.parameter_variance;
         let moved = pass
             .theta
             .iter()
             .zip(&prior)
-            .map(|(a, b)| (a - b) * (a - b));
-        pass.cost.prior = 0.5 * moved.sum::<f64>() / variance;
+            .zip(&variances)
+            .map(|((a, b), v)| (a - b) * (a - b) * (rough / v));
+        pass.cost.prior = 0.5 * moved.sum::<f64>() / rough;
         let (cost, consistency, stop) = (pass.cost, pass.consistency, pass.stop);
         theta = pass.theta;
         covariance = pass.covariance;
@@ -328,6 +342,7 @@ fn run(
     }
     let smoothed = problem.smooth_all(&theta, noise, smoothed);
     Ok(Learned {
+        intervals: vec![],
         covariance,
         noise: noise.clone(),
         free_runs: None,

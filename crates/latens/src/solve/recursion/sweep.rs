@@ -47,8 +47,9 @@ pub struct Pass<'e> {
 const REPORT: usize = 500;
 
 impl Pass<'_> {
-    /// P_θ ← P_θ + Q_θ, and the cost of θ's way since `before`.
+    /// Bounds are kept, P_θ ← P_θ + Q_θ, and the cost of θ's way since `before`.
     pub fn drift(&mut self, before: &[f64]) {
+        self.model.keep_bounds(&mut self.theta);
         if self.drift > 0.0 {
             self.covariance.inflate(self.drift);
             let moved = self
