@@ -7,8 +7,8 @@
 //! use latens_export::{Target, export};
 //!
 //! let fit = latens::example_fit();
-//! let files = export(&fit, Target::Python, "oscillator")?;
-//! assert_eq!(files[0].name, "oscillator.py");
+//! let export = export(&fit, Target::Python, "oscillator")?;
+//! assert_eq!(export.files[0].name, "oscillator.py");
 //! # Ok::<(), latens::Error>(())
 //! ```
 

@@ -207,8 +207,8 @@ impl Fit {
     /// The correlation of the unknown constants, row by row.
     ///
     /// ```
-    /// let text = "[states.x]\nderivative = \"a - b*x\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
-    ///             a = { guess = 1 }\nb = { guess = 1 }\n[truth]\na = 2\nb = 1\n[time]\nstep = 0.1";
+    /// let text = "[states.x]\nderivative = \"a - b*x\"\nstart = 0\n[measurements]\nx = \"x\"\n[unknowns]\n\
+    ///             a = { guess = 1 }\nb = { guess = 1 }\n[truth]\na = 2\nb = 1\n[time]\nstep = 0.1\n[simulation]\nsteps = 100";
     /// let model = latens::Model::from_text("tank", text)?;
     /// let record = latens::simulate::simulate(&model, &latens::simulate::Simulation::default())?;
     /// let fit = latens::fit(&model, &[record])?;
