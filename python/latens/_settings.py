@@ -67,7 +67,7 @@ class Settings(TypedDict, total=False):
     """Estimate R_y from what the fit leaves over; batch only, and not of channels whose variance is given."""
 
     fix: Mapping[str, float]
-    """Fix constants of [unknowns] at these values, whatever the model file says of them."""
+    """Fix unknown constants at these values, whatever the model file says of them."""
 
     free: Sequence[str]
     """Learn constants that the model file fixes."""

@@ -120,7 +120,7 @@ def test_draws_are_those_of_the_run(fit: latens.Fit) -> None:
 
 def test_warnings_are_pythons(slide: latens.Model, record: latens.Record) -> None:
     odd = latens.Record(t=record.t * 2, y=record.y, u=record.u)
-    with pytest.warns(latens.FitWarning, match="the step of record is 0.01000, the model's 0.005000"):
+    with pytest.warns(latens.FitWarning, match="the step of record is 0.01000 s, the model's 0.005000 s"):
         fit = slide.fit(odd, passes=1, progress=False)
     assert any("the step of record" in w for w in fit.warnings)
     assert [w["kind"] for w in fit.facts["warnings"]][0] == "step"

@@ -159,7 +159,7 @@ settings! {
         Noise estimate_noise: Flag = false, "BOOL",
             "Estimate R_y from what the fit leaves over; batch only, and not of channels whose variance is given";
         Parameters fix: Values = Default::default(), "NAME=VALUE",
-            "Fix constants of [unknowns] at these values, whatever the model file says of them";
+            "Fix unknown constants at these values, whatever the model file says of them";
         Parameters free: Names = Default::default(), "NAME",
             "Learn constants that the model file fixes";
         Parameters parameter_variance: Positive = 1.0, "V",

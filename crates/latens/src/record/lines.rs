@@ -237,14 +237,11 @@ fn cells_of(
     values: &mut Vec<f64>,
 ) -> Result<(), RecordError> {
     let (file, line) = place;
-    let mut count = 0;
-    for found in cells(text, columns.delimiter) {
+    for (k, found) in cells(text, columns.delimiter).enumerate() {
         let Some(found) = found else {
             let file = file.into();
             return Err(RecordError::Quote { file, line });
         };
-        let k = count;
-        count += 1;
         if k >= columns.names.len() && k < columns.cells && found.is_empty() {
             continue;
         }
