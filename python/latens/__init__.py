@@ -9,7 +9,7 @@
 """
 
 from . import systems
-from ._constants import Constant, Constants, Uncertain
+from ._constants import Constant, Constants, Population, Uncertain
 from ._errors import (
     Diverged,
     Error,
@@ -44,6 +44,7 @@ __all__ = [
     "ModelError",
     "Network",
     "NetworkValue",
+    "Population",
     "Prediction",
     "Progress",
     "Record",

@@ -157,6 +157,32 @@ def _combine(a: Uncertain, b: Uncertain | Number, value: float, by_a: float, by_
 
 
 @dataclass(frozen=True)
+class Population:
+    """How a constant varies: ``fit.constants[name].population`` of one with ``varies`` in the model."""
+
+    #: "record" or "slowly".
+    varies: str
+    #: Standard deviation of its values about the mean, in its unit, or as a part of it where `relative`.
+    spread: float
+    #: The spread lies between these with 95 %; None where the records leave it open.
+    spread_interval: tuple[float, float] | None
+    #: Whether spread and pace are parts of the value, as of what must stay positive.
+    relative: bool
+    #: Standard deviation of what it walks by in a unit of time; 0 where it does not.
+    pace: float
+    #: Each record with its own value: file, value, std, range, shrinkage.
+    records: list[dict[str, Any]]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each record."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame(self.records).set_index("file")
+        frame[["from", "to"]] = frame.pop("range").tolist()
+        return frame
+
+
+@dataclass(frozen=True)
 class Constant(Uncertain):
     """An unknown constant as it was learned.
 
@@ -180,6 +206,8 @@ class Constant(Uncertain):
     remark: str | None = field(default=None, compare=False)
     #: Whether its value was given and not learned.
     fixed: bool = field(default=False, compare=False)
+    #: How it varies, where it does; the value is then the mean.
+    population: Population | None = field(default=None, compare=False)
 
 
 class Constants(Mapping[str, Constant]):
@@ -207,6 +235,10 @@ class Constants(Mapping[str, Constant]):
         self.covariance = self.correlation * np.outer(stds, stds)
         self._all: dict[str, Constant] = {}
         for place, c in enumerate(learned):
+            varies = c.get("population")
+            if varies is not None:
+                interval = varies["spread_interval"]
+                varies = Population(**{**varies, "spread_interval": tuple(interval) if interval else None})
             parts = {id(self): (self.covariance, np.eye(len(learned))[place])}
             self._all[c["name"]] = Constant(
                 c["value"],
@@ -217,6 +249,7 @@ class Constants(Mapping[str, Constant]):
                 c["bound"],
                 c["undetermined"],
                 remarks[place],
+                population=varies,
                 _parts=parts,
             )
         for name, value, unit in fixed:

@@ -115,8 +115,9 @@ pub fn source(exported: &Exported, header: &str) -> String {
          void {prefix}derivative(const double *p, double t, const double *x, const double *u, double *f)\n{{\n    \
          if (!p)\n        p = {prefix}learned;\n{derivative}}}\n\n\
          static void linearise(const double *p, double t, const double *x, const double *u, double *f, double *J)\n{{\n{linearised}}}\n\n\
-         void {prefix}outputs(double t, const double *x, const double *u, double *y)\n{{\n{outputs}}}\n\n\
-         static void linearise_outputs(double t, const double *x, const double *u, double *y, double *H)\n{{\n{linearised_outputs}}}\n\n\
+         void {prefix}outputs(const double *p, double t, const double *x, const double *u, double *y)\n{{\n    \
+         if (!p)\n        p = {prefix}learned;\n{outputs}}}\n\n\
+         static void linearise_outputs(const double *p, double t, const double *x, const double *u, double *y, double *H)\n{{\n{linearised_outputs}}}\n\n\
          {step}{}",
         comment(&exported.origin()),
         model.measurements.len(),
@@ -302,9 +303,8 @@ impl C<'_> {
             let entries = pattern.iter().zip(slopes);
             lines.extend(entries.map(|((i, j), v)| format!("{name}[{}] = {v};", i * n + j)));
         }
-        let unused = if out == "f" { "(void)p;\n    " } else { "" };
         let lines: String = lines.iter().map(|l| format!("    {l}\n")).collect();
-        format!("    {unused}(void)t;\n    (void)x;\n    (void)u;\n{lines}")
+        format!("    (void)p;\n    (void)t;\n    (void)x;\n    (void)u;\n{lines}")
     }
 
     fn need(&mut self, helper: &'static str) -> String {

@@ -104,7 +104,7 @@ impl<'f> Exported<'f> {
 
     /// Whether inputs go straight to their next value.
     pub fn first_order(&self) -> bool {
-        self.model.hold == Hold::FirstOrder && !self.model.inputs.is_empty()
+        self.model.hold.contains(&Hold::FirstOrder)
     }
 
     /// The first line of a file: where it comes from.

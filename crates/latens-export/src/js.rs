@@ -16,9 +16,9 @@ export function f(x, u = [], t = 0, p = learned) {
   return derivative(x, u, t, p);
 }
 
-/** What the sensors show. */
-export function h(x, u = [], t = 0) {
-  return measure(x, u, t, learned);
+/** What the sensors show; p as in f. */
+export function h(x, u = [], t = 0, p = learned) {
+  return measure(x, u, t, p);
 }
 ";
 
@@ -58,7 +58,7 @@ fn head(exported: &Exported) -> String {
     let model = &exported.model;
     let mut text = format!(
         "// {}.\n//\n// f(x, u, t) are the derivatives of the states, step(x, u, t) the states one sample time dt later,\n\
-         // h(x, u, t) what is measured. x, u and what comes back are arrays.\n\n",
+         // h(x, u, t, p) what is measured. x, u and what comes back are arrays.\n\n",
         comment(&exported.origin())
     );
     for (name, value) in [

@@ -186,6 +186,12 @@ pub fn export(fit: &Fit, target: Target, stem: &str) -> Result<Export, Error> {
             "{stem:?} cannot be the name of a file of code; take letters and digits"
         )));
     }
+    let holds = &fit.model.hold;
+    if holds.windows(2).any(|pair| pair[0] != pair[1]) && target != Target::Toml {
+        return Err(Error::Setting(
+            "inputs that are held in different ways can be exported to toml alone".into(),
+        ));
+    }
     let exported = Exported::new(fit);
     let mut notes = vec![];
     if !fit.members.is_empty() {

@@ -38,10 +38,10 @@ def f(x, u=(), t=0.0, p=None):
     return L.stack(_f(L, x, u, t, p))
 
 
-def h(x, u=(), t=0.0):
-    """What the sensors show."""
-    L, x, u, t, _ = _arguments(x, u, t, None)
-    return L.stack(_h(L, x, u, t, ()))
+def h(x, u=(), t=0.0, p=None):
+    """What the sensors show; p as in f."""
+    L, x, u, t, p = _arguments(x, u, t, p)
+    return L.stack(_h(L, x, u, t, p))
 "#;
 
 fn number(value: f64) -> String {

@@ -13,6 +13,12 @@ use crate::exported::{Exported, Weights};
 /// The file.
 pub fn file(exported: &Exported) -> Result<String, Error> {
     let (definitions, _) = read(&exported.model.text);
+    if definitions.states.len() != exported.model.states.len() {
+        return Err(Error::Setting(
+            "a model file without unknowns has no states of its own for lags, delays and constants that vary: choose another target"
+                .into(),
+        ));
+    }
     let simulated = Writer::new(exported, &definitions).file(true)?;
     if Model::from_text("exported", &simulated).is_ok() {
         return Ok(simulated);
@@ -63,7 +69,7 @@ impl<'a> Writer<'a> {
     fn new(exported: &'a Exported<'a>, file: &'a ModelFile) -> Self {
         let mut taken: Vec<String> = vec![];
         let constants = file.constants.iter().map(|(n, _)| &n.value);
-        let inputs = file.inputs.iter().map(|(n, _)| &n.value);
+        let inputs = file.inputs.iter().map(|input| &input.name.value);
         let expressions = file.expressions.iter().map(|(n, _)| &n.value);
         let own = file.states.iter().map(|s| &s.name.value);
         let unknowns = file.unknowns.iter().map(|u| &u.name.value);
@@ -109,11 +115,10 @@ impl<'a> Writer<'a> {
             quoted(&model.description)
         );
         let method = Method::NAMES.iter().find(|(_, m)| *m == model.method);
-        let hold = Hold::NAMES.iter().find(|(_, h)| *h == model.hold);
-        let (method, hold) = (method.map_or("", |m| m.0), hold.map_or("", |h| h.0));
+        let method = method.map_or("", |m| m.0);
         let _ = writeln!(
             text,
-            "unit = {}\nstep = {:?}\nmethod = \"{method}\"\nhold = \"{hold}\"\nsubsteps = {}",
+            "unit = {}\nstep = {:?}\nmethod = \"{method}\"\nsubsteps = {}",
             quoted(&model.time_unit),
             self.exported.dt,
             model.substeps
@@ -173,8 +178,15 @@ impl<'a> Writer<'a> {
         }
         if !file.inputs.is_empty() {
             text += "\n[inputs]\n";
-            for (name, unit) in &file.inputs {
-                let _ = writeln!(text, "{} = {}", quoted(&name.value), quoted(unit));
+            for (input, hold) in file.inputs.iter().zip(&model.hold) {
+                let held = Hold::NAMES.iter().find(|(_, h)| h == hold);
+                let _ = writeln!(
+                    text,
+                    "{} = {{ unit = {}, hold = \"{}\" }}",
+                    quoted(&input.name.value),
+                    quoted(&input.unit),
+                    held.map_or("", |h| h.0)
+                );
             }
         }
         text += &states;

@@ -11,6 +11,22 @@ pub enum Prior {
     Uniform,
 }
 
+/// Over what a constant has values of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Varies {
+    /// Each record has a value of its own, drawn from a population.
+    Record,
+    /// It walks at random within a record.
+    Slowly,
+}
+
+impl Varies {
+    /// As written in `varies`.
+    pub const NAMES: [(&'static str, Varies); 2] =
+        [("record", Varies::Record), ("slowly", Varies::Slowly)];
+}
+
 /// θ's variance under a uniform prior. The bounds are at ±1: between them a normal density of this
 /// variance falls by 5·10⁻⁵ of itself.
 const FLAT: f64 = 1e4;
@@ -32,6 +48,9 @@ pub struct Unknown {
     pub max: f64,
     /// How wide its prior is.
     pub prior: Prior,
+    /// Whether it is one number for all records. Where it varies, θ has its mean, and a state its
+    /// difference from that: p = guess + scale·θ + Δ, or guess·exp(scale/guess·θ + Δ).
+    pub varies: Option<Varies>,
 }
 
 /// A constant of `[unknowns]` whose value is given.
@@ -57,6 +76,7 @@ impl Unknown {
     ///     min: f64::NEG_INFINITY,
     ///     max: 3.0,
     ///     prior: Prior::Rough,
+    ///     varies: None,
     /// };
     /// assert_eq!(gain.value(0.0), 2.0);
     /// assert!(gain.value(-100.0) > 0.0);
@@ -71,6 +91,24 @@ impl Unknown {
             self.guess * (self.scale / self.guess * theta).exp()
         } else {
             self.guess + self.scale * theta
+        }
+    }
+
+    /// Its value where it differs from its mean, as the state says that has the difference.
+    pub fn value_at(&self, theta: f64, difference: f64) -> f64 {
+        if self.positive {
+            self.value(theta) * difference.exp()
+        } else {
+            self.value(theta) + difference
+        }
+    }
+
+    /// What a unit of θ is in the unit of that state.
+    pub fn difference_scale(&self) -> f64 {
+        if self.positive {
+            self.scale / self.guess
+        } else {
+            self.scale
         }
     }
 
@@ -153,6 +191,7 @@ mod tests {
                 min: guess - 0.2 * (1.01 + wave(3)) * guess.abs(),
                 max: guess + (1.01 + wave(5)) * guess.abs(),
                 prior: Prior::Rough,
+                varies: None,
             };
             let (least, most) = unknown.bounds();
             let (low, high) = (unknown.formula(least), unknown.formula(most));

@@ -3,6 +3,7 @@
 //! This layer knows keys and types; what names mean is resolved in [`super::resolve`].
 
 mod reader;
+mod sensor;
 mod unknown;
 mod values;
 
@@ -11,9 +12,11 @@ use toml::de::DeTable;
 use super::diagnostic::{Diagnostic, Span};
 use super::expression::Expr;
 use super::network::Activation;
-use crate::constant::Prior;
+use crate::constant::{Prior, Varies};
 use crate::settings::{Owner, SettingsLayer, TABLE};
 pub(crate) use reader::Reader;
+pub(crate) use sensor::{correction, undelayed};
+pub(crate) use unknown::difference_name;
 pub(crate) use values::{Fields, Value};
 
 /// A name or value with its place.
@@ -105,7 +108,18 @@ pub struct UnknownDef {
     pub prior: Prior,
     /// Its value, where that is not learned.
     pub fixed: Option<f64>,
+    pub varies: Option<Varies>,
     pub unit: String,
+}
+
+/// An entry of `[inputs]`.
+#[derive(Debug, Clone)]
+pub struct InputDef {
+    pub name: At<String>,
+    pub unit: String,
+    /// `None` where it is that of `[time]`.
+    pub hold: Option<Hold>,
+    pub delay: Option<Box<Duration>>,
 }
 
 /// An entry of `[measurements]`.
@@ -114,6 +128,15 @@ pub struct MeasurementDef {
     pub name: At<String>,
     pub value: Expr,
     pub unit: String,
+    pub lag: Option<Box<Duration>>,
+    pub delay: Option<Box<Duration>>,
+}
+
+/// A lag or a delay: a number, or a constant that is learned.
+#[derive(Debug, Clone)]
+pub enum Duration {
+    Known(At<f64>),
+    Unknown(UnknownDef),
 }
 
 /// An entry of `[tables]`: a piecewise-linear function.
@@ -176,8 +199,7 @@ pub struct ModelFile {
     pub substeps: usize,
     pub hold: Hold,
     pub constants: Vec<Named<Expr>>,
-    /// Each input and its unit.
-    pub inputs: Vec<Named<String>>,
+    pub inputs: Vec<InputDef>,
     pub states: Vec<StateDef>,
     pub expressions: Vec<Named<Expr>>,
     pub networks: Vec<NetworkDef>,
@@ -199,12 +221,25 @@ impl ModelFile {
     }
 
     pub(super) fn input_names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.inputs.iter().map(|(name, _)| name.value.as_str())
+        self.inputs.iter().map(|input| input.name.value.as_str())
     }
 
     /// The unknowns that are learned, in the order of their entries of θ.
     pub(super) fn free(&self) -> impl Iterator<Item = &UnknownDef> {
         self.unknowns.iter().filter(|u| u.fixed.is_none())
+    }
+
+    /// Adds the states that hold how constants which vary differ from their means, behind all others.
+    pub(super) fn add_differences(&mut self) {
+        let varying = self.unknowns.iter().filter(|u| u.is_varying());
+        let states: Vec<StateDef> = varying.map(UnknownDef::difference).collect();
+        self.states.extend(states);
+    }
+
+    /// The entry of the truth section for a measurement that has not the name of its state.
+    pub(super) fn truth_of_measurement(&self, name: &str) -> Option<&Expr> {
+        let state = self.state_names().any(|state| state == name);
+        self.truth_of(name).filter(|_| !state)
     }
 
     /// The entry of the truth section for a state or an unknown.
@@ -242,7 +277,7 @@ pub const KEYS: [(&str, &[&str]); 11] = [
         ],
     ),
     ("time", &["unit", "step", "method", "substeps", "hold"]),
-    ("inputs", &["unit"]),
+    ("inputs", &["unit", "hold", "delay"]),
     (
         "states",
         &["derivative", "start", "unit", "scale", "center"],
@@ -251,10 +286,10 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     (
         "unknowns",
         &[
-            "guess", "scale", "positive", "min", "max", "value", "prior", "fixed", "unit",
+            "guess", "scale", "positive", "min", "max", "value", "prior", "fixed", "varies", "unit",
         ],
     ),
-    ("measurements", &["value", "unit"]),
+    ("measurements", &["value", "unit", "lag", "delay"]),
     ("tables", &["x", "y", "period"]),
     (
         "simulation",

@@ -49,7 +49,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-pub use constant::{Fixed, Prior, Unknown};
+pub use constant::{Fixed, Prior, Unknown, Varies};
 pub use diagnostic::{Diagnostic, ModelError};
 pub use error::Error;
 pub use file::{Hold, KEYS, Method};
@@ -121,7 +121,8 @@ pub struct Model {
     pub method: Method,
     /// Steps of the method between two samples.
     pub substeps: usize,
-    pub hold: Hold,
+    /// What each input does between samples.
+    pub hold: Vec<Hold>,
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
     pub measurements: Vec<Quantity>,
@@ -147,6 +148,8 @@ pub struct Model {
 struct Held {
     fix: BTreeMap<String, f64>,
     free: Vec<String>,
+    /// Whether there is one record to learn from.
+    one_record: bool,
 }
 
 impl Model {
@@ -201,16 +204,18 @@ impl Model {
             return Err(too_long(Path::new(file)));
         }
         let (definitions, diagnostics) = file::read(text);
-        Self::of(file, &definitions, text, diagnostics)
+        Self::of(file, definitions, text, diagnostics)
     }
 
     fn of(
         name: &str,
-        file: &ModelFile,
+        mut file: ModelFile,
         text: &str,
         mut diagnostics: Vec<Diagnostic>,
     ) -> Result<Self, Error> {
-        let model = Self::build(name, file, text, &mut diagnostics);
+        file.add_sensors();
+        file.add_differences();
+        let model = Self::build(name, &file, text, &mut diagnostics);
         match model {
             Some(model) if diagnostics.is_empty() => Ok(model),
             _ => Err(ModelError::new(name, text, diagnostics).into()),
@@ -235,17 +240,55 @@ impl Model {
     /// # Errors
     /// [`Error::Constant`] for a name that is not in `[unknowns]`, or a value outside of its bounds.
     pub fn holding(&self, fix: &BTreeMap<String, f64>, free: &[String]) -> Result<Self, Error> {
-        let held = Held {
+        self.held(Held {
             fix: fix.clone(),
             free: free.to_vec(),
-        };
+            one_record: self.held.one_record,
+        })
+    }
+
+    /// The model for so many records to learn from: of one record nobody can tell how a constant
+    /// varies from record to record, and it is an ordinary one.
+    ///
+    /// ```
+    /// use latens_model::Model;
+    ///
+    /// let text = "[states.x]\nderivative = \"-a*x\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
+    ///             a = { guess = 1, varies = \"record\" }";
+    /// let model = Model::from_text("model", text)?;
+    /// assert_eq!(model.states[1].name, "Δa");
+    /// assert_eq!(model.for_records(1)?.states.len(), 1);
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None where the model was read without one.
+    pub fn for_records(&self, records: usize) -> Result<Self, Error> {
+        let by_record = |u: &Unknown| u.varies == Some(Varies::Record);
+        if records != 1 || !self.unknowns.iter().any(by_record) {
+            return Ok(self.clone());
+        }
+        self.held(Held {
+            one_record: true,
+            ..self.held.clone()
+        })
+    }
+
+    fn held(&self, held: Held) -> Result<Self, Error> {
         if held == self.held {
             return Ok(self.clone());
         }
         let (mut file, diagnostics) = file::read(&self.text);
         held.apply(&mut file)?;
-        let model = Self::of(&self.file, &file, &self.text, diagnostics)?;
+        let model = Self::of(&self.file, file, &self.text, diagnostics)?;
         Ok(Self { held, ..model })
+    }
+
+    /// The constants that vary, and the state that holds how each differs from its mean.
+    pub fn varying(&self) -> impl Iterator<Item = (usize, usize)> {
+        let varying = self.unknowns.iter().enumerate();
+        let varying = varying.filter(|(_, u)| u.varies.is_some());
+        varying.filter_map(|(k, u)| Some((k, self.state_index(&file::difference_name(&u.name))?)))
     }
 
     /// The file with what is fixed and freed.
@@ -253,6 +296,8 @@ impl Model {
         let (mut file, diagnostics) = file::read(&self.text);
         // it was applied to this text before
         let _ = self.held.apply(&mut file);
+        file.add_sensors();
+        file.add_differences();
         (file, diagnostics)
     }
 
@@ -322,7 +367,10 @@ impl Model {
             step: file.step,
             method: file.method,
             substeps: file.substeps,
-            hold: file.hold,
+            hold: {
+                let own = file.inputs.iter().map(|input| input.hold);
+                own.map(|hold| hold.unwrap_or(file.hold)).collect()
+            },
             states: file
                 .states
                 .iter()
@@ -337,7 +385,7 @@ impl Model {
             inputs: file
                 .inputs
                 .iter()
-                .map(|(n, unit)| quantity(&n.value, unit))
+                .map(|input| quantity(&input.name.value, &input.unit))
                 .collect(),
             measurements: file
                 .measurements
@@ -363,6 +411,7 @@ impl Model {
                     min: u.min,
                     max: u.max,
                     prior: u.prior,
+                    varies: u.varies,
                 })
                 .collect(),
             fixed: file
@@ -543,6 +592,7 @@ impl Model {
             .filter_map(|s| s.derivative.as_ref())
             .collect();
         open.extend(file.expressions.iter().map(|(_, expr)| expr));
+        open.extend(file.measurements.iter().map(|m| &m.value));
         while let Some(expr) = open.pop() {
             match &expr.kind {
                 Kind::Call {
@@ -594,6 +644,11 @@ impl Held {
                 return Err(Error::Constant(message));
             }
             unknown.fixed = fixed;
+        }
+        for unknown in &mut file.unknowns {
+            if self.one_record && unknown.varies == Some(Varies::Record) {
+                unknown.varies = None;
+            }
         }
         Ok(())
     }

@@ -182,7 +182,9 @@ impl<'a> Lowering<'a> {
         let mut ids = Vec::new();
         for m in &self.file.measurements {
             self.root = format!("measurement `{}`", m.name.value);
-            let Some(id) = self.lower(&m.value, Place::Measurement) else {
+            let truth = self.file.truth_of_measurement(&m.name.value);
+            let truth = truth.filter(|_| self.variant == Variant::Truth);
+            let Some(id) = self.lower(truth.unwrap_or(&m.value), Place::Measurement) else {
                 continue;
             };
             let needed = self.graph.reachable(&[id]);
@@ -240,7 +242,9 @@ impl<'a> Lowering<'a> {
         for (name, kind, verb, done) in networks.chain(unknowns) {
             if !used.contains(name.value.as_str()) && form_mistake(name).is_none() {
                 let message = format!("{kind} `{}` is never {done}", name.value);
-                let help = format!("{verb} it in the derivative of a state, or remove it");
+                let help = format!(
+                    "{verb} it in the derivative of a state or in a measurement, or remove it"
+                );
                 self.fail(&name.span, message, help);
             }
         }

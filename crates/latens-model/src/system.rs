@@ -5,10 +5,11 @@ use super::network::{Network, Scaling, Structure, Trace};
 use super::resolve::Equations;
 use super::tape::{Curve, Networks, Point, Tape};
 
-/// The equations x' = f(t, x, u; θ), y = h(t, x, u), ready to evaluate.
+/// The equations x' = f(t, x, u; θ), y = h(t, x, u; θ), ready to evaluate.
 ///
-/// θ holds the unknown constants first, then the weights of each network. Only some rows of f
-/// depend on it; [`System::unknown_rows`] lists them, and ∂f/∂θ is given for those rows alone.
+/// θ holds the unknown constants first, then the weights of each network. Only some rows of f and of h
+/// depend on it; [`System::unknown_rows`] and [`System::unknown_channels`] list them, and derivatives
+/// by θ are given for those rows alone.
 #[derive(Debug, Clone)]
 pub struct System {
     states: usize,
@@ -21,20 +22,23 @@ pub struct System {
     calls: Vec<(usize, usize)>,
     curves: Vec<Curve>,
     unknown_rows: Vec<usize>,
+    unknown_channels: Vec<usize>,
     network_rows: Vec<usize>,
     value: Tape,
     jacobian: Tape,
     full: Tape,
     measure: Tape,
     measure_jacobian: Tape,
+    measure_full: Tape,
     arguments: Tape,
     /// (row, column) of the entries of ∂f/∂x that are not zero, and of ∂h/∂x.
     pattern: Vec<(usize, usize)>,
     measure_pattern: Vec<(usize, usize)>,
     /// The state that a channel shows as it is, if any.
     direct: Vec<Option<usize>>,
-    /// For each unknown row, what θ acts through.
+    /// For each unknown row, what θ acts through; the same for each unknown channel.
     paths: Vec<Vec<Path>>,
+    measure_paths: Vec<Vec<Path>>,
 }
 
 /// The programs of a system, for whoever writes them in another language.
@@ -63,6 +67,58 @@ enum Through {
     Output { call: usize, k: usize },
 }
 
+/// What a program needs that gives values, slopes and what θ does to them.
+struct Learned {
+    roots: Vec<Id>,
+    /// Calls whose weights have gradients in it.
+    calls: Vec<usize>,
+    /// Rows that θ enters, and how.
+    paths: Vec<(usize, Vec<Path>)>,
+}
+
+impl Learned {
+    fn of(graph: &mut Graph, values: &[Id], slopes: &[Id]) -> Self {
+        // leaves through which θ acts: unknown constants and the outputs of networks
+        let mut leaves: Vec<(Id, Through)> = Vec::new();
+        for id in graph.reachable(values) {
+            match graph.node(id) {
+                Node::Theta(i) => leaves.push((id, Through::Constant(i))),
+                Node::Output(call, k) => leaves.push((id, Through::Output { call, k })),
+                _ => {}
+            }
+        }
+        let mut roots = [values, slopes].concat();
+        let (mut calls, mut paths) = (vec![], vec![]);
+        for (row, &value) in values.iter().enumerate() {
+            let mut own = vec![];
+            for &(leaf, through) in &leaves {
+                let factor = graph.derivative(value, leaf);
+                if graph.value(factor) == Some(0.0) {
+                    continue;
+                }
+                own.push(Path {
+                    root: roots.len(),
+                    through,
+                });
+                roots.push(factor);
+                if let Through::Output { call, .. } = through {
+                    calls.push(call);
+                }
+            }
+            if !own.is_empty() {
+                paths.push((row, own));
+            }
+        }
+        calls.sort_unstable();
+        calls.dedup();
+        Self {
+            roots,
+            calls,
+            paths,
+        }
+    }
+}
+
 /// Scratch memory of a [`System`]; one per thread.
 #[derive(Debug, Clone)]
 pub struct Workspace {
@@ -71,6 +127,7 @@ pub struct Workspace {
     full: Vec<f64>,
     measure: Vec<f64>,
     measure_jacobian: Vec<f64>,
+    measure_full: Vec<f64>,
     arguments: Vec<f64>,
     traces: Vec<Trace>,
 }
@@ -99,45 +156,16 @@ impl System {
         let (slopes, pattern) = entries(graph, &equations.derivatives, states);
         let (measure_slopes, measure_pattern) = entries(graph, &equations.measurements, states);
 
-        // Leaves through which θ acts: unknown constants and the outputs of networks.
-        let mut leaves: Vec<(Id, Through)> = Vec::new();
-        for id in graph.reachable(&equations.derivatives) {
-            match graph.node(id) {
-                Node::Theta(i) => leaves.push((id, Through::Constant(i))),
-                Node::Output(call, k) => leaves.push((id, Through::Output { call, k })),
-                _ => {}
-            }
-        }
-        let mut full_roots = equations.derivatives.clone();
-        full_roots.extend(&slopes);
-        let (mut unknown_rows, mut network_rows, mut paths) = (vec![], vec![], vec![]);
-        let mut gradients: Vec<usize> = Vec::new();
-        for (row, &f) in equations.derivatives.iter().enumerate() {
-            let mut row_paths = Vec::new();
-            for &(leaf, through) in &leaves {
-                let factor = graph.derivative(f, leaf);
-                if graph.value(factor) == Some(0.0) {
-                    continue;
-                }
-                row_paths.push(Path {
-                    root: full_roots.len(),
-                    through,
-                });
-                full_roots.push(factor);
-                if let Through::Output { call, .. } = through {
-                    gradients.push(call);
-                    if network_rows.last() != Some(&row) {
-                        network_rows.push(row);
-                    }
-                }
-            }
-            if !row_paths.is_empty() {
-                unknown_rows.push(row);
-                paths.push(row_paths);
-            }
-        }
-        gradients.sort_unstable();
-        gradients.dedup();
+        let learned = Learned::of(graph, &equations.derivatives, &slopes);
+        let measured = Learned::of(graph, &equations.measurements, &measure_slopes);
+        let calls_network = |p: &&(usize, Vec<Path>)| {
+            p.1.iter()
+                .any(|p| matches!(p.through, Through::Output { .. }))
+        };
+        let network_rows = learned.paths.iter().filter(calls_network);
+        let network_rows = network_rows.map(|(row, _)| *row).collect();
+        let (unknown_rows, paths) = learned.paths.into_iter().unzip();
+        let (unknown_channels, measure_paths) = measured.paths.into_iter().unzip();
         let direct = equations
             .measurements
             .iter()
@@ -161,21 +189,24 @@ impl System {
             calls,
             curves,
             unknown_rows,
+            unknown_channels,
             network_rows,
             value: Tape::compile(graph, &equations.derivatives, &[]),
             jacobian: Tape::compile(graph, &with(&equations.derivatives, &slopes), &[]),
-            full: Tape::compile(graph, &full_roots, &gradients),
+            full: Tape::compile(graph, &learned.roots, &learned.calls),
             measure: Tape::compile(graph, &equations.measurements, &[]),
             measure_jacobian: Tape::compile(
                 graph,
                 &with(&equations.measurements, &measure_slopes),
                 &[],
             ),
+            measure_full: Tape::compile(graph, &measured.roots, &measured.calls),
             arguments: Tape::compile(graph, &call_arguments, &[]),
             pattern,
             measure_pattern,
             direct,
             paths,
+            measure_paths,
             networks,
         };
         system.lay_out();
@@ -279,6 +310,11 @@ impl System {
         &self.unknown_rows
     }
 
+    /// Channels that depend on θ: those of sensors that are not known altogether.
+    pub fn unknown_channels(&self) -> &[usize] {
+        &self.unknown_channels
+    }
+
     /// States whose equation calls a network: those of unknown shape, not only of unknown size.
     pub fn network_rows(&self) -> &[usize] {
         &self.network_rows
@@ -307,6 +343,7 @@ impl System {
             full: self.full.slots(),
             measure: self.measure.slots(),
             measure_jacobian: self.measure_jacobian.slots(),
+            measure_full: self.measure_full.slots(),
             arguments: self.arguments.slots(),
             traces: self
                 .calls
@@ -364,20 +401,30 @@ impl System {
     ) {
         self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
         self.read(&self.full, &ws.full, f, f_x);
-        f_theta.fill(0.0);
-        for (row, paths) in f_theta
-            .chunks_exact_mut(self.parameters.max(1))
-            .zip(&self.paths)
-        {
+        self.gradients(&self.full, &ws.full, &ws.traces, &self.paths, f_theta);
+    }
+
+    /// The derivatives by θ of rows that it enters by these paths, one row after another.
+    fn gradients(
+        &self,
+        tape: &Tape,
+        slots: &[f64],
+        traces: &[Trace],
+        paths: &[Vec<Path>],
+        by_theta: &mut [f64],
+    ) {
+        by_theta.fill(0.0);
+        let rows = by_theta.chunks_exact_mut(self.parameters.max(1));
+        for (row, paths) in rows.zip(paths) {
             for path in paths {
-                let factor = self.full.root(&ws.full, path.root);
+                let factor = tape.root(slots, path.root);
                 match path.through {
                     Through::Constant(i) => row[i] += factor,
                     Through::Output { call, k } => {
                         let (network, offset) = self.calls[call];
                         let network = &self.networks[network];
                         let gradient = &mut row[offset..offset + network.weights()];
-                        network.accumulate_gradient(&ws.traces[call], k, factor, gradient);
+                        network.accumulate_gradient(&traces[call], k, factor, gradient);
                     }
                 }
             }
@@ -413,13 +460,32 @@ impl System {
     ) {
         let tape = &self.measure_jacobian;
         tape.run(&mut ws.measure_jacobian, &mut ws.traces, self.env(), at);
+        self.read_measurement(tape, &ws.measure_jacobian, h, h_x);
+    }
+
+    /// h, ∂h/∂x and ∂h/∂θ; the latter for [`System::unknown_channels`] only, one row after another.
+    pub fn linearise_measurement_all(
+        &self,
+        ws: &mut Workspace,
+        at: Point,
+        h: &mut [f64],
+        h_x: &mut [f64],
+        h_theta: &mut [f64],
+    ) {
+        let tape = &self.measure_full;
+        tape.run(&mut ws.measure_full, &mut ws.traces, self.env(), at);
+        self.read_measurement(tape, &ws.measure_full, h, h_x);
+        let (slots, traces) = (&ws.measure_full, &ws.traces);
+        self.gradients(tape, slots, traces, &self.measure_paths, h_theta);
+    }
+
+    fn read_measurement(&self, tape: &Tape, slots: &[f64], h: &mut [f64], h_x: &mut [f64]) {
         for (i, h) in h.iter_mut().enumerate() {
-            *h = tape.root(&ws.measure_jacobian, i);
+            *h = tape.root(slots, i);
         }
         h_x.fill(0.0);
         for (e, &(row, column)) in self.measure_pattern.iter().enumerate() {
-            let root = tape.root(&ws.measure_jacobian, self.measurements + e);
-            h_x[row * self.states + column] = root;
+            h_x[row * self.states + column] = tape.root(slots, self.measurements + e);
         }
     }
 
@@ -452,6 +518,17 @@ impl System {
             }
         }
         driven
+    }
+
+    /// The first channel that calls a network.
+    pub fn channel_of(&self, network: usize) -> Option<usize> {
+        let calls = |path: &Path| match path.through {
+            Through::Output { call, .. } => self.calls[call].0 == network,
+            Through::Constant(_) => false,
+        };
+        let mut channels = self.unknown_channels.iter().zip(&self.measure_paths);
+        let found = channels.find(|(_, paths)| paths.iter().any(calls));
+        found.map(|(channel, _)| *channel)
     }
 
     /// Shows each call's arguments at a point: `visit(network, values)`.

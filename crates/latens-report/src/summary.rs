@@ -43,7 +43,44 @@ pub fn table(model: &Model, facts: &Facts) -> String {
         };
     }
     out += "  (nRMSE: root mean square error over range; a state's against its truth, where the record has it)\n";
-    out + &constants(model, facts)
+    out + &constants(model, facts) + &own_values(facts)
+}
+
+/// Records whose own values are shown in a terminal.
+const SHOWN: usize = 12;
+
+/// The values of constants that vary, record by record.
+fn own_values(facts: &Facts) -> String {
+    let mut out = String::new();
+    for constant in &facts.unknowns {
+        let Some(population) = &constant.population else {
+            continue;
+        };
+        let rows = population.records.iter().take(SHOWN).map(|own| {
+            let (value, std) = text::uncertain(own.value, own.std);
+            let share = text::percent(own.shrinkage);
+            vec![
+                own.file.clone(),
+                value,
+                format!("± {std}"),
+                constant.unit.clone(),
+                format!("{share} the population's"),
+            ]
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        let mut sides = vec![Side::Left; 5];
+        sides[1] = Side::Right;
+        out += &format!(
+            "\n{} in each record\n{}",
+            constant.name,
+            text::table(2, &sides, &rows)
+        );
+        if population.records.len() > SHOWN {
+            let more = population.records.len() - SHOWN;
+            out += &format!("  … and {more} more in fit.json and on the page\n");
+        }
+    }
+    out
 }
 
 /// The unknown constants: what was learned, and what was given.

@@ -172,7 +172,34 @@ fn constants(shown: &Fit) -> String {
     if rows.len() == 1 {
         return String::new();
     }
-    table("Unknown constants as learned.", &rows) + &correlation(facts)
+    table("Unknown constants as learned.", &rows) + &own_values(facts) + &correlation(facts)
+}
+
+/// The values of constants that vary, record by record.
+fn own_values(facts: &Facts) -> String {
+    let mut out = String::new();
+    for constant in &facts.unknowns {
+        let Some(population) = &constant.population else {
+            continue;
+        };
+        let head = ["record", "value", "± std", "unit", "from … to", "shrinkage"];
+        let mut rows = vec![row(head)];
+        for own in &population.records {
+            let (value, std) = text::uncertain(own.value, own.std);
+            let (low, high) = own.range;
+            let range = format!("{} … {}", text::number(low), text::number(high));
+            let shrinkage = text::percent(own.shrinkage);
+            let cells = [&own.file, &value, &std, &constant.unit, &range, &shrinkage];
+            rows.push(row(cells.map(String::as_str)));
+        }
+        let caption = format!(
+            "{} in each record: {}. Shrinkage is how much of a value is the population's and not the record's.",
+            constant.name,
+            population.words(&constant.unit)
+        );
+        out += &table(&caption, &rows);
+    }
+    out
 }
 
 /// How the constants trade off; nothing of a single one.

@@ -156,7 +156,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     // of this sample and, for a first-order hold, of the next
     let mut input = vec![
         0.0;
-        if model.hold == Hold::FirstOrder {
+        if model.hold.contains(&Hold::FirstOrder) {
             2 * m
         } else {
             m

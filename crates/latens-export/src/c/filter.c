@@ -169,7 +169,7 @@ static int correct_all(PRE_filter *f, const double *y)
 {
     double output[Y];
     int c, i, j, limited = 0;
-    linearise_outputs(f->t, f->foreseen, f->u, output, f->H);
+    linearise_outputs(PRE_learned, f->t, f->foreseen, f->u, output, f->H);
     for (c = 0; c < Y; c++) {
         const double *h = f->H + c * N;
         double moved = 0.0, spread = 0.0, r = measured[c], innovation, s;

@@ -30,7 +30,7 @@ extern const double PRE_learned[PRE_CONSTANTS > 0 ? PRE_CONSTANTS : 1];
 void PRE_derivative(const double *p, double t, const double *x, const double *u, double *f);
 
 /* What is measured. */
-void PRE_outputs(double t, const double *x, const double *u, double *y);
+void PRE_outputs(const double *p, double t, const double *x, const double *u, double *y);
 
 /* The states one sample time later, by the method that the model was learned with.
    @HOLD@ */

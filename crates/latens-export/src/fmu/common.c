@@ -49,7 +49,7 @@ static int get(const instance *own, const unsigned *references, size_t count, do
             values[i] = own->u[r - INPUTS];
         } else if (r < CONSTANTS) {
             if (!have_y)
-                PRE_outputs(own->t, own->x, own->u, y);
+                PRE_outputs(own->p, own->t, own->x, own->u, y);
             have_y = 1;
             values[i] = y[r - OUTPUTS];
         } else if (r < TIME) {

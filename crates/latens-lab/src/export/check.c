@@ -33,7 +33,7 @@ static void values(const char *folder)
         const double *x = row + 1, *u = x + STATES, *v = u + INPUTS;
         PRE_derivative(0, row[0], x, u, f);
         PRE_step(0, row[0], x, u, v, next);
-        PRE_outputs(row[0], x, u, y);
+        PRE_outputs(0, row[0], x, u, y);
         put(out, f, STATES);
         put(out, next, STATES);
         put(out, y, OUTPUTS);

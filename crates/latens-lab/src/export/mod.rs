@@ -112,7 +112,7 @@ fn shape(fit: &Fit) -> serde_json::Value {
     json!({
         "states": n, "inputs": m, "outputs": c,
         "state_names": names, "state_units": units, "description": model.description,
-        "first_order": m > 0 && model.hold == latens::model::Hold::FirstOrder,
+        "first_order": model.hold.contains(&latens::model::Hold::FirstOrder),
         "dt": fit.facts.sample_time,
         "start": fit.start(&[]),
         "networks": networks(fit),

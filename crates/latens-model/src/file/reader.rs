@@ -6,7 +6,7 @@ use super::super::expression::Expr;
 use super::super::network::Activation;
 use super::values::{Fields, Value};
 use super::{
-    At, Diagnostic, FitDef, HeldOutDef, Hold, LqrDef, MeasurementDef, Method, ModelFile,
+    At, Diagnostic, FitDef, HeldOutDef, Hold, InputDef, LqrDef, MeasurementDef, Method, ModelFile,
     NetworkDef, SimulationDef, Span, StateDef, TableDef, keys,
 };
 use crate::limits::{STEPS, SUBSTEPS, UNITS};
@@ -89,16 +89,23 @@ impl<'t> Reader<'t> {
     // A definition with a mistake is kept, so that what uses its name is not reported as well.
 
     /// `u = "V"` or `u = { unit = "V" }`.
-    fn input(&mut self, name: At<String>, value: Value) -> (At<String>, String) {
-        let unit = match value.get_ref() {
-            DeValue::String(unit) => unit.to_string(),
-            _ => {
-                let help = "an input is { unit = \"…\" }";
-                let fields = self.fields(value, "inputs", "an input", help);
-                self.text(fields, "unit")
-            }
-        };
-        (name, unit)
+    fn input(&mut self, name: At<String>, value: Value) -> InputDef {
+        if let DeValue::String(unit) = value.get_ref() {
+            return InputDef {
+                name,
+                unit: unit.to_string(),
+                hold: None,
+                delay: None,
+            };
+        }
+        let help = "an input is { unit = \"…\" }";
+        let fields = self.fields(value, "inputs", "an input", help);
+        InputDef {
+            unit: self.text(fields, "unit"),
+            hold: self.choice(fields, "hold", &Hold::NAMES),
+            delay: self.duration(&name, fields, "delay"),
+            name,
+        }
     }
 
     fn state(&mut self, name: At<String>, value: Value) -> StateDef {
@@ -201,6 +208,8 @@ impl<'t> Reader<'t> {
                 name,
                 value: self.expression(value),
                 unit: String::new(),
+                lag: None,
+                delay: None,
             };
         };
         let sound = self.check_keys(table, "measurements", "a measurement");
@@ -214,9 +223,11 @@ impl<'t> Reader<'t> {
             );
         }
         MeasurementDef {
-            name,
             value: expression.unwrap_or_else(|| Expr::invalid(value.span())),
             unit: self.text(fields, "unit"),
+            lag: self.duration(&name, fields, "lag"),
+            delay: self.duration(&name, fields, "delay"),
+            name,
         }
     }
 

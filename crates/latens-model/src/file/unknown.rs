@@ -4,8 +4,9 @@ use toml::de::DeValue;
 
 use super::reader::Reader;
 use super::values::{Fields, Value};
-use super::{At, Span, UnknownDef};
-use crate::constant::Prior;
+use super::{At, Span, StateDef, UnknownDef};
+use crate::constant::{Prior, Varies};
+use crate::expression::{Expr, Kind};
 
 /// As written in `prior`.
 const SHAPES: [(&str, Shape); 3] = [
@@ -61,6 +62,7 @@ impl Reader<'_> {
                 None => Prior::Rough,
             },
             fixed: self.boolean(fields, "fixed").then_some(guess),
+            varies: self.choice(fields, "varies", &Varies::NAMES),
             unit: self.text(fields, "unit"),
             name,
         };
@@ -134,6 +136,13 @@ impl Reader<'_> {
         } else if def.is_uniform() && !(def.min.is_finite() && def.max.is_finite()) {
             let message = format!("the uniform prior of unknown `{name}` has no end");
             Some((own, message, "give `min` and `max`".into()))
+        } else if let Some(at) = place("varies").filter(|_| def.fixed.is_some()) {
+            let message = format!("unknown `{name}` is fixed and varies");
+            Some((at, message, "leave one of the two out".into()))
+        } else if let Some(at) = place("varies").filter(|_| def.is_bounded()) {
+            let message = format!("unknown `{name}` varies and has bounds");
+            let help = "what varies cannot be cut at a bound; positive = true keeps it above zero";
+            Some((at, message, help.into()))
         } else if !known {
             let message = format!("unknown `{name}` has no guess");
             Some((own, message, "give a rough value: guess = 90".into()))
@@ -179,9 +188,51 @@ impl Reader<'_> {
     }
 }
 
+/// The name of the state that holds how a constant differs from its mean.
+pub fn difference_name(constant: &str) -> String {
+    format!("Δ{constant}")
+}
+
 impl UnknownDef {
     fn is_uniform(&self) -> bool {
         self.prior == Prior::Uniform
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.min.is_finite() || self.max.is_finite()
+    }
+
+    /// Whether it is learned, and more than one number.
+    pub fn is_varying(&self) -> bool {
+        self.varies.is_some() && self.fixed.is_none()
+    }
+
+    /// The state that holds how it differs from its mean: in its unit, or as a logarithm where it is
+    /// positive.
+    pub fn difference(&self) -> StateDef {
+        let span = self.name.span.clone();
+        StateDef {
+            name: At {
+                value: difference_name(&self.name.value),
+                span: span.clone(),
+            },
+            derivative: Some(Expr {
+                kind: Kind::Number(0.0),
+                span,
+            }),
+            start: Some(0.0),
+            unit: if self.positive {
+                String::new()
+            } else {
+                self.unit.clone()
+            },
+            scale: Some(if self.positive {
+                self.scale / self.guess
+            } else {
+                self.scale
+            }),
+            center: Some(0.0),
+        }
     }
 
     /// In words, how a value is outside of the bounds.

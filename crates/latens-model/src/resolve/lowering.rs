@@ -2,7 +2,8 @@
 
 use super::super::diagnostic::Span;
 use super::super::expression::{Expr, Kind, Operator};
-use super::super::graph::{Binary, Id, Node, Unary};
+use super::super::file::{InputDef, UnknownDef, correction, difference_name, undelayed};
+use super::super::graph::{Binary, Graph, Id, Node, Unary};
 use super::super::limits::{ARGUMENTS, DEPTH};
 use super::functions::{self, ELSEWHERE, FUNCTIONS};
 use super::names::{PI, Symbol, TIME};
@@ -142,10 +143,15 @@ impl<'a> Lowering<'a> {
                 let help = "write inputs as expressions of t, the states and constants";
                 self.fail(span, message, help)
             }
-            (_, Some(Symbol::Input(i))) => Some(self.graph.leaf(Node::Input(i))),
+            (_, Some(Symbol::Input(i))) => self.input(i),
             (_, Some(Symbol::State(i))) => Some(self.graph.leaf(Node::State(i))),
             (_, Some(Symbol::Expression(i))) => self.named(name, &file.expressions[i].1, place),
-            (_, Some(Symbol::Unknown(i))) => self.unknown(i, span, place),
+            (_, Some(Symbol::Unknown(i))) => self.unknown(i, place),
+            (_, None) if name.ends_with('\'') => {
+                let own = |input: &InputDef| undelayed(&input.name.value) == name;
+                let place = file.inputs.iter().position(own)?;
+                Some(self.graph.leaf(Node::Input(place)))
+            }
             (_, None) if functions::arguments(name).is_none() => {
                 let help = self.name_help(name);
                 self.fail(span, format!("unknown name `{name}`"), help)
@@ -157,9 +163,26 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// An input; one that comes late is u − 2 r₂, see [`super::super::file`].
+    fn input(&mut self, i: usize) -> Option<Id> {
+        let input = &self.file.inputs[i];
+        let leaf = self.graph.leaf(Node::Input(i));
+        if input.delay.is_none() {
+            return Some(leaf);
+        }
+        let name = correction(&input.name.value);
+        let state = self.file.state_names().position(|s| s == name)?;
+        let (state, two) = (
+            self.graph.leaf(Node::State(state)),
+            self.graph.constant(2.0),
+        );
+        let by = self.graph.binary(Binary::Multiply, two, state);
+        Some(self.graph.binary(Binary::Subtract, leaf, by))
+    }
+
     /// p = guess + scale·θ, or p = guess·exp(scale/guess·θ) where it must stay positive; a number where
     /// it is fixed.
-    fn unknown(&mut self, i: usize, span: &Span, place: Place) -> Option<Id> {
+    fn unknown(&mut self, i: usize, place: Place) -> Option<Id> {
         let file = self.file;
         let def = &file.unknowns[i];
         let name = &def.name.value;
@@ -174,31 +197,51 @@ impl<'a> Lowering<'a> {
             let help = format!("add {name} = … to [truth]");
             return self.fail(&def.name.span, message, help);
         }
-        if place == Place::Measurement {
-            let message = format!("the unknown `{name}` cannot stand in {}", self.root);
-            let help = "make it a state with derivative = \"0\": its value is then estimated";
-            return self.fail(span, message, help);
-        }
         if let Some(value) = def.fixed {
             return Some(self.graph.constant(value));
         }
         let before = file.unknowns[..i].iter();
         let entry = before.filter(|u| u.fixed.is_none()).count();
         let theta = self.graph.leaf(Node::Theta(entry));
+        let difference = self.difference(def);
         if self.variant == Variant::Plain {
-            return Some(theta);
+            let Some(difference) = difference else {
+                return Some(theta);
+            };
+            return Some(if def.positive {
+                let factor = self.graph.unary(Unary::Exp, difference);
+                self.graph.binary(Binary::Multiply, theta, factor)
+            } else {
+                self.graph.binary(Binary::Add, theta, difference)
+            });
         }
         let guess = self.graph.constant(def.guess);
+        let moved = |graph: &mut Graph, value: Id| match difference {
+            Some(difference) => graph.binary(Binary::Add, value, difference),
+            None => value,
+        };
         if def.positive {
             let ratio = self.graph.constant(def.scale / def.guess);
             let exponent = self.graph.binary(Binary::Multiply, ratio, theta);
+            let exponent = moved(&mut self.graph, exponent);
             let factor = self.graph.unary(Unary::Exp, exponent);
             Some(self.graph.binary(Binary::Multiply, guess, factor))
         } else {
             let scale = self.graph.constant(def.scale);
             let offset = self.graph.binary(Binary::Multiply, scale, theta);
-            Some(self.graph.binary(Binary::Add, guess, offset))
+            let value = self.graph.binary(Binary::Add, guess, offset);
+            Some(moved(&mut self.graph, value))
         }
+    }
+
+    /// The state that holds how a constant which varies differs from its mean.
+    fn difference(&mut self, def: &UnknownDef) -> Option<Id> {
+        if !def.is_varying() {
+            return None;
+        }
+        let name = difference_name(&def.name.value);
+        let state = self.file.state_names().position(|s| s == name)?;
+        Some(self.graph.leaf(Node::State(state)))
     }
 
     fn call(
@@ -252,17 +295,14 @@ impl<'a> Lowering<'a> {
     ) -> Option<Id> {
         let def = &self.file.networks[n];
         let (name, outputs) = (&def.name.value, &def.outputs);
-        if place != Place::Derivative {
+        if !matches!(place, Place::Derivative | Place::Measurement) {
             let message = format!("network `{name}` cannot be called in {}", self.root);
-            return self.fail(
-                span,
-                message,
-                "networks belong in the derivatives of states",
-            );
+            let help = "networks belong in the derivatives of states and in measurements";
+            return self.fail(span, message, help);
         }
         if self.variant == Variant::Truth {
             let message = format!("the truth of {} still calls network `{name}`", self.root);
-            let help = "give the true equation of this state in [truth]";
+            let help = "give its true equation in [truth]";
             return self.fail(span, message, help);
         }
         let given = values.len();
@@ -302,6 +342,10 @@ impl<'a> Lowering<'a> {
             },
         };
         let values = values.into_iter().collect::<Option<_>>()?;
+        // before anything is learned a sensor is what is known of it
+        if self.variant == Variant::Signals && place == Place::Measurement {
+            return Some(self.graph.constant(0.0));
+        }
         let call = self.graph.call(n, values);
         if self.variant != Variant::Signals {
             return Some(self.graph.leaf(Node::Output(call, k)));

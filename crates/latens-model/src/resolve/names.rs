@@ -53,7 +53,7 @@ pub(super) fn symbols(file: &ModelFile) -> Vec<(&At<String>, Symbol)> {
         names.enumerate().map(move |(i, name)| (name, symbol(i)))
     }
     let constants = file.constants.iter().map(|(name, _)| name);
-    let inputs = file.inputs.iter().map(|(name, _)| name);
+    let inputs = file.inputs.iter().map(|input| &input.name);
     let states = file.states.iter().map(|s| &s.name);
     let expressions = file.expressions.iter().map(|(name, _)| name);
     let unknowns = file.unknowns.iter().map(|u| &u.name);
@@ -135,14 +135,15 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     let simulation = &file.simulation;
     let (lqr, held_out) = (simulation.lqr.iter(), simulation.held_out.iter());
     let unknowns = file.unknowns.iter().map(|u| u.name.value.as_str());
-    let learned: Vec<&str> = file.state_names().chain(unknowns).collect();
+    let measured = file.measurements.iter().map(|m| m.name.value.as_str());
+    let learned: Vec<&str> = file.state_names().chain(unknowns).chain(measured).collect();
     let states: Vec<&str> = file.state_names().collect();
     let inputs: Vec<&str> = file.input_names().collect();
     let mut check = |name: &At<String>, known: &[&str], what: &str| {
         diagnostics.extend(reference_mistake(name, known, what));
     };
     for (name, _) in &file.truth {
-        check(name, &learned, "a state or an unknown");
+        check(name, &learned, "a state, an unknown or a measurement");
     }
     let starts = held_out.clone().flat_map(|h| &h.start);
     let weights = lqr.clone().flat_map(|l| &l.states);

@@ -59,6 +59,24 @@ fn check_continuous(
     for (i, row) in transposed(&columns).iter().enumerate() {
         worst.compare(&format!("h_x[{i}]"), &h_x[i * n..(i + 1) * n], row);
     }
+    let channels = system.unknown_channels();
+    let mut h_theta = vec![0.0; channels.len() * p];
+    let (mut h_again, mut h_x_again) = (h.clone(), h_x.clone());
+    system.linearise_measurement_all(&mut ws, point, &mut h_again, &mut h_x_again, &mut h_theta);
+    assert_eq!((&h_again, &h_x_again), (&h, &h_x));
+    let columns: Vec<_> = js
+        .iter()
+        .map(|&j| oracle.measure(&at.by_theta(j)))
+        .collect();
+    for (i, row) in transposed(&columns).iter().enumerate() {
+        match channels.iter().position(|&c| c == i) {
+            Some(c) => {
+                let own: Vec<f64> = js.iter().map(|j| h_theta[c * p + j]).collect();
+                worst.compare(&format!("h_theta[{i}]"), &own, row);
+            }
+            None => assert!(row.iter().all(|v| *v == 0.0), "channel {i} depends on θ"),
+        }
+    }
 }
 
 /// Everything of one model text, at random points; gives the largest relative deviation.
@@ -111,7 +129,7 @@ fn the_hidden_networks_of_a_call_share_their_weights() {
     model
         .system
         .visit_arguments(&mut ws, point, |n, _| calls[n] += 1);
-    assert_eq!(calls, [2, 1, 1, 1]);
+    assert_eq!(calls, [2, 1, 2, 1]);
     assert_eq!(model.system.unknown_rows(), [0, 1, 2, 3, 4]);
     assert_eq!(model.system.network_rows(), [0, 1, 2, 4]);
 }

@@ -183,42 +183,6 @@ fn things_in_the_wrong_place() {
         "the input `u`",
         "expressions of t",
     );
-    let model = |expressions: &str, measured: &str| {
-        format!(
-            "[unknowns]\nmass = {{ guess = 1 }}\n[networks.f]\nlayers = [\"3 tanh\"]\n\
-             [states.x]\nderivative = \"e/mass\"\n[expressions]\n{expressions}\n\
-             [measurements]\ny = \"{measured}\"\n"
-        )
-    };
-    expect(
-        &model("e = \"f(x)\"", "x + §f(x)"),
-        &[(
-            "network `f` cannot be called in measurement `y`",
-            "derivatives of states",
-        )],
-    );
-    expect(
-        &model("e = \"f(x)\"", "x/§mass"),
-        &[(
-            "the unknown `mass` cannot stand in measurement `y`",
-            "derivative = \"0\"",
-        )],
-    );
-    // the same by way of a named expression that is right where it stands
-    expect(
-        &model("e = \"§f(x)\"", "x + e"),
-        &[(
-            "network `f` cannot be called in measurement `y`",
-            "derivatives of states",
-        )],
-    );
-    expect(
-        &model("e = \"f(x)\"\nweight = \"9.81*§mass\"", "x/weight"),
-        &[(
-            "the unknown `mass` cannot stand in measurement `y`",
-            "derivative = \"0\"",
-        )],
-    );
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod mistakes;
 mod model_errors;
 mod oracle;
 mod schema;
+mod sensors;

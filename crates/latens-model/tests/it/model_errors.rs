@@ -446,7 +446,10 @@ fn truth_and_simulation() {
     let state = "`w` is not a state";
     expect(
         &with("§w = \"x\""),
-        &[("`w` is not a state or an unknown", "x, v, mass")],
+        &[(
+            "`w` is not a state, an unknown or a measurement",
+            "x, v, mass",
+        )],
     );
     expect(
         &with("[simulation.lqr]\nstates = { §w = 1 }\ninputs = { u = 1 }"),
@@ -470,7 +473,7 @@ fn truth_and_simulation() {
     );
     expect(
         &with("[simulation.inputs]\nu = \"§f(x)\""),
-        &[("cannot be called in input `u`", "derivatives")],
+        &[("cannot be called in input `u`", "derivatives of states")],
     );
     expect(
         &with("§[simulation.lqr]\nstates = { x = 1 }"),

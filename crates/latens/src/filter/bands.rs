@@ -49,6 +49,8 @@ impl Smoother<'_> {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
         let pass = self.forward(states);
+        let channels = system.unknown_channels();
+        let height = self.stepper.rows().len() + channels.len();
         let rows = |i: usize| &pass.sight()[i * c * n..(i + 1) * c * n];
         let mut own = vec![0.0; states.as_slice().len()];
         let mut seen = vec![0.0; self.record.len() * c];
@@ -83,14 +85,20 @@ impl Smoother<'_> {
                     }
                 })
                 .collect();
-            for mut moved in moved {
+            for (k, mut moved) in moved.into_iter().enumerate() {
                 moved.iter_mut().zip(&still).for_each(|(a, b)| *a -= b);
                 for (own, by) in own.iter_mut().zip(&moved) {
                     *own += by * by / draws.len() as f64;
                 }
                 for (i, by) in moved.chunks_exact(n).enumerate() {
-                    for (h, seen) in rows(i).chunks_exact(n).zip(&mut seen[i * c..]) {
-                        *seen += dot(h, by).powi(2) / draws.len() as f64;
+                    for (channel, h) in rows(i).chunks_exact(n).enumerate() {
+                        let place = channels.iter().position(|known| *known == channel);
+                        let theta = place.map_or(0.0, |place| {
+                            let row = i * height + self.stepper.rows().len() + place;
+                            driven[row * group.len() + k]
+                        });
+                        let by = dot(h, by) + theta;
+                        seen[i * c + channel] += by.powi(2) / draws.len() as f64;
                     }
                 }
             }
@@ -102,6 +110,46 @@ impl Smoother<'_> {
             states: root(own, n),
             outputs: root(seen, c),
         }
+    }
+}
+
+/// A sum of an entry of θ times a factor and a state.
+#[derive(Debug, Clone, Copy)]
+pub struct Sum {
+    pub entry: usize,
+    pub factor: f64,
+    pub state: usize,
+}
+
+impl Smoother<'_> {
+    /// Standard deviations of sums of θ and states, one row per sample: where θ moves, a state that it
+    /// is summed with may move against it.
+    pub fn sums(&self, states: &Trajectory, draws: &[Vec<f64>], sums: &[Sum]) -> Trajectory {
+        let (n, width) = (states.width(), sums.len());
+        let pass = self.forward(states);
+        let mut variances = Trajectory::filled(0.0, self.record.len(), width);
+        self.covariances(&pass, |i, p| {
+            for (variance, sum) in variances.row_mut(i).iter_mut().zip(sums) {
+                *variance = p[sum.state * n + sum.state].max(0.0);
+            }
+        });
+        let still = self.backward(&pass, &pass.means);
+        for group in draws.chunks(GROUP) {
+            let driven = self.driven(states, group);
+            for (k, draw) in group.iter().enumerate() {
+                let of_draw = driven.iter().skip(k).step_by(group.len());
+                let moved = self.backward(&pass, &self.carried(&pass, of_draw.copied()));
+                for i in 0..self.record.len() {
+                    for (variance, sum) in variances.row_mut(i).iter_mut().zip(sums) {
+                        let by = moved.row(i)[sum.state] - still.row(i)[sum.state];
+                        let by = by + sum.factor * draw[sum.entry];
+                        *variance += by * by / draws.len() as f64;
+                    }
+                }
+            }
+        }
+        let deviations = variances.into_vec().into_iter().map(f64::sqrt);
+        Trajectory::new(deviations.collect(), width)
     }
 }
 

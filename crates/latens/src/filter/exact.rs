@@ -28,10 +28,7 @@ pub fn exact_trajectory(
     let mut states = from.states.clone();
     for decade in 1..=DECADES {
         let factor = 10f64.powi(-2 * decade);
-        let tight = Noise {
-            process: noise.process.iter().map(|q| q * factor).collect(),
-            ..noise.clone()
-        };
+        let tight = noise.tightened(stepper, factor);
         let smoother = Smoother {
             stepper,
             record,

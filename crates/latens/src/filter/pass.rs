@@ -207,11 +207,11 @@ impl Smoother<'_> {
         let mut equations = equations.map(|(equations, _)| equations);
         let mut sensitivity = equations
             .as_ref()
-            .map(|_| Sensitivity::new(n, self.theta.len()));
+            .map(|_| Sensitivity::new(n, system.unknown_channels().len(), self.theta.len()));
         let room = || -> Vec<Linearised> {
             let mut step = self.stepper.linearised();
             if !with_theta {
-                step.f_theta = Vec::new();
+                (step.f_theta, step.h_theta) = (Vec::new(), Vec::new());
             }
             vec![step; BLOCK.min(self.record.len())]
         };
@@ -279,7 +279,12 @@ impl Smoother<'_> {
                         }
                     }
                     let at = self.point(i, state);
-                    system.linearise_measurement(&mut scratch.system, at, h, h_x);
+                    if step.h_theta.is_empty() {
+                        system.linearise_measurement(&mut scratch.system, at, h, h_x);
+                    } else {
+                        let h_theta = &mut step.h_theta;
+                        system.linearise_measurement_all(&mut scratch.system, at, h, h_x, h_theta);
+                    }
                     for (r, (y, h)) in residual.iter_mut().zip(record.output(i).iter().zip(&*h)) {
                         *r = y - h;
                     }
@@ -297,6 +302,7 @@ impl Smoother<'_> {
         counts: &mut [usize],
     ) {
         let (n, c) = (filter.mean.len(), self.noise.measurement.len());
+        let channels = self.stepper.system().unknown_channels();
         let mut moved = vec![0.0; n];
         for s in 0..block.mean.len() / n {
             let i = block.first + s;
@@ -321,7 +327,8 @@ impl Smoother<'_> {
                 let variance = filter.correct(row, innovation, self.noise.measurement[k]);
                 if let Some((sensitivity, equations)) = &mut with {
                     let keep = equations.keeps(counts[k]);
-                    sensitivity.correct(row, &filter.gain, innovation, variance, keep);
+                    let own = channels.iter().position(|c| *c == k);
+                    sensitivity.correct(row, own, &filter.gain, (innovation, variance), keep);
                 }
                 counts[k] += 1;
                 block.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);
@@ -341,25 +348,38 @@ impl Smoother<'_> {
         self.carried(pass, driven.iter().copied())
     }
 
-    /// F_θ δθ of each sample, of its unknown rows, of each increment.
+    /// F_θ δθ of each sample, of its unknown rows, and H_θ δθ, of its unknown channels; of each increment.
     pub(crate) fn driven<T: AsRef<[f64]> + Sync>(
         &self,
         states: &Trajectory,
         increments: &[T],
     ) -> Vec<f64> {
-        let (rows, samples) = (self.stepper.rows().len(), self.record.len());
-        let mut driven = vec![0.0; samples * rows * increments.len()];
+        let system = self.stepper.system();
+        let (rows, channels) = (self.stepper.rows().len(), system.unknown_channels().len());
+        let each = (rows + channels) * increments.len();
+        let mut driven = vec![0.0; self.record.len() * each];
         let room = || (self.stepper.scratch(), self.stepper.linearised());
-        let each = rows * increments.len();
         let pieces = driven.par_chunks_mut((PIECE * each).max(1));
         pieces
             .enumerate()
             .for_each_init(room, |(scratch, step), (piece, driven)| {
                 let samples = driven.chunks_exact_mut(each);
-                for (i, driven) in (piece * PIECE..).zip(samples).filter(|(i, _)| *i > 0) {
-                    let before = states.row(i - 1);
-                    self.linearise(scratch, i - 1, before, true, step);
-                    let rows = step.f_theta.chunks_exact(self.theta.len());
+                for (i, driven) in (piece * PIECE..).zip(samples) {
+                    if i > 0 {
+                        let before = states.row(i - 1);
+                        self.linearise(scratch, i - 1, before, true, step);
+                    } else {
+                        step.f_theta.fill(0.0);
+                    }
+                    if channels > 0 {
+                        let (n, c) = (system.states(), system.measurements());
+                        let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
+                        let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
+                        let ws = &mut scratch.system;
+                        system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
+                    }
+                    let rows = [&step.f_theta, &step.h_theta].into_iter();
+                    let rows = rows.flat_map(|rows| rows.chunks_exact(self.theta.len()));
                     for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
                         for (d, increment) in driven.iter_mut().zip(increments) {
                             *d = dot_long(row, increment.as_ref());
@@ -370,7 +390,8 @@ impl Smoother<'_> {
         driven
     }
 
-    /// The means of a forward pass whose defects grow in the unknown rows.
+    /// The means of a forward pass whose defects grow in the unknown rows, and whose outputs in the unknown
+    /// channels.
     pub(crate) fn carried(&self, pass: &Forward, mut driven: impl Iterator<Item = f64>) -> Means {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
@@ -379,14 +400,18 @@ impl Smoother<'_> {
             innovation: pass.means.innovation.clone(),
         };
         let (mut change, mut moved) = (vec![0.0; n], vec![0.0; n]);
+        let (channels, mut seen_by_theta) = (system.unknown_channels(), vec![0.0; c]);
         for i in 0..self.record.len() {
             apply(&pass.f_x[i * n * n..(i + 1) * n * n], &change, &mut moved);
             for (&row, d) in self.stepper.rows().iter().zip(&mut driven) {
                 moved[row] += d;
             }
             change.copy_from_slice(&moved);
+            for (&channel, d) in channels.iter().zip(&mut driven) {
+                seen_by_theta[channel] = d;
+            }
             for at in (i * c..(i + 1) * c).filter(|&at| pass.variance[at] > 0.0) {
-                let seen = dot(&pass.h[at * n..(at + 1) * n], &change);
+                let seen = dot(&pass.h[at * n..(at + 1) * n], &change) + seen_by_theta[at % c];
                 means.innovation[at] -= seen;
                 for (x, k) in change.iter_mut().zip(&pass.gain[at * n..(at + 1) * n]) {
                     *x -= k * seen;

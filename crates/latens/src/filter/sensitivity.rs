@@ -13,14 +13,15 @@
 //! W⁻ ← Φ W⁻ + F_θ        G = T W⁻         Gᵀr = W⁻ᵀ Tᵀr ,
 //! ```
 //!
-//! and then W⁻ (d_x × d_θ) is carried through a block of samples a panel of columns at a time. A
+//! where a channel depends on θ itself, with H_θ as one more row below W⁻, which only that channel sees:
+//! G = s^(−½)(H W⁻ + H_θ), W = (I − K H) W⁻ − K H_θ. And then W⁻ (d_x × d_θ) is carried through a block of samples a panel of columns at a time. A
 //! column knows nothing of the others: panels of them are shared out among the threads.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::model::simd;
-use crate::model::small::{multiply, set_identity};
+use crate::model::small::multiply;
 use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
 use crate::numerics::step::Linearised;
 
@@ -32,6 +33,8 @@ const ZERO: Piece = [0.0; WIDTH];
 pub(crate) struct Sensitivity {
     arch: Arch,
     states: usize,
+    /// Rows of W⁻, with those of H_θ.
+    height: usize,
     /// W⁻: for each panel its piece of each row, and as much room for the next.
     w: Vec<Piece>,
     /// M of the sample before.
@@ -53,40 +56,56 @@ struct Coefficients {
 }
 
 impl Sensitivity {
-    /// W = 0: at the start the states do not depend on θ.
-    pub fn new(states: usize, parameters: usize) -> Self {
+    /// W = 0: at the start the states do not depend on θ; so many channels do.
+    pub fn new(states: usize, channels: usize, parameters: usize) -> Self {
+        let height = states + channels;
         Self {
             arch: simd::arch(),
             states,
-            w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * states],
-            shrink: vec![0.0; states * states],
+            height,
+            w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * height],
+            shrink: vec![0.0; states * height],
             block: Coefficients::default(),
         }
     }
 
     /// A step of the filter.
     pub fn advance(&mut self, f_x: &[f64]) {
-        let (n, block) = (self.states, &mut self.block);
+        let (n, height, block) = (self.states, self.height, &mut self.block);
         let at = block.transition.len();
-        block.transition.resize(at + n * n, 0.0);
-        multiply(f_x, &self.shrink, &mut block.transition[at..], n, n);
-        set_identity(&mut self.shrink, n);
-        block.descent.resize(block.descent.len() + n, 0.0);
+        block.transition.resize(at + n * height, 0.0);
+        multiply(f_x, &self.shrink, &mut block.transition[at..], n, height);
+        self.shrink.fill(0.0);
+        for i in 0..n {
+            self.shrink[i * height + i] = 1.0;
+        }
+        block.descent.resize(block.descent.len() + height, 0.0);
         block.ends.push(block.rows.len());
     }
 
-    /// A channel of the sample, which stands in A where `keep`.
-    pub fn correct(&mut self, h: &[f64], gain: &[f64], innovation: f64, s: f64, keep: bool) {
-        let (n, block) = (self.states, &mut self.block);
+    /// A channel of the sample, which stands in A where `keep`; `own` is the place of its H_θ, where it
+    /// has one.
+    pub fn correct(
+        &mut self,
+        h: &[f64],
+        own: Option<usize>,
+        gain: &[f64],
+        (innovation, s): (f64, f64),
+        keep: bool,
+    ) {
+        let (n, height, block) = (self.states, self.height, &mut self.block);
         let root = s.sqrt();
-        let from = block.descent.len() - n;
+        let from = block.descent.len() - height;
         let start = block.rows.len();
-        for j in 0..n {
-            let seen: f64 = (0..n).map(|i| h[i] * self.shrink[i * n + j]).sum();
+        for j in 0..height {
+            let mut seen: f64 = (0..n).map(|i| h[i] * self.shrink[i * height + j]).sum();
+            if own == j.checked_sub(n) && j >= n {
+                seen += 1.0;
+            }
             block.descent[from + j] += seen * innovation / s;
             block.rows.push(seen);
         }
-        for (row, k) in self.shrink.chunks_exact_mut(n).zip(gain) {
+        for (row, k) in self.shrink.chunks_exact_mut(height).zip(gain) {
             for (m, seen) in row.iter_mut().zip(&block.rows[start..]) {
                 *m -= k * seen;
             }
@@ -108,11 +127,14 @@ impl Sensitivity {
         theta_rows: &[usize],
         equations: &mut NormalEquations,
     ) {
-        let (n, arch, block) = (self.states, self.arch, &self.block);
+        let (states, arch, block) = (self.states, self.arch, &self.block);
         let parameters = equations.b.len();
-        let panels = equations.panels().zip(self.w.par_chunks_mut(2 * n));
+        let panels = equations
+            .panels()
+            .zip(self.w.par_chunks_mut(2 * self.height));
         panels.enumerate().for_each(|(panel, ((b, rows), w))| {
             arch.dispatch(Panel {
+                states,
                 parameters,
                 first: panel * WIDTH,
                 block,
@@ -134,6 +156,7 @@ impl Sensitivity {
 
 /// The part of the work on the columns of one panel.
 struct Panel<'a> {
+    states: usize,
     parameters: usize,
     first: usize,
     block: &'a Coefficients,
@@ -150,41 +173,43 @@ impl WithSimd for Panel<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { block, b, rows, .. } = self;
-        let n = self.w.len() / 2;
-        let (mut w, mut next) = self.w.split_at_mut(n);
+        let (n, height) = (self.states, self.w.len() / 2);
+        let (mut w, mut next) = self.w.split_at_mut(height);
         let start = rows.len();
-        rows.resize(start + block.rows.len() / n * WIDTH, 0.0);
+        rows.resize(start + block.rows.len() / height * WIDTH, 0.0);
         let mut out = rows[start..].as_chunks_mut().0.iter_mut();
         let mut sum = ZERO;
         sum[..b.len()].copy_from_slice(b);
         let mut done = 0;
-        let samples = (block.transition.chunks_exact(n * n))
-            .zip(block.descent.chunks_exact(n))
+        let samples = (block.transition.chunks_exact(n * height))
+            .zip(block.descent.chunks_exact(height))
             .zip(&block.ends)
             .zip(self.steps);
         for (((transition, descent), &end), step) in samples {
             let mut f_theta = step.f_theta.chunks_exact(self.parameters);
             let mut theta_rows = self.theta_rows.iter().peekable();
-            for (i, factors) in transition.chunks_exact(n).enumerate() {
+            for (i, factors) in transition.chunks_exact(height).enumerate() {
                 if theta_rows.next_if_eq(&&i).is_none() {
                     combine(simd, factors, w, &ZERO, &mut next[i]);
                     continue;
                 }
                 let f = f_theta.next().expect("a row of F_θ for each of the rows");
-                let f = &f[self.first..];
-                match f.first_chunk() {
+                match f[self.first..].first_chunk() {
                     Some(f) => combine(simd, factors, w, f, &mut next[i]),
-                    None => {
-                        let mut padded = ZERO;
-                        padded[..f.len()].copy_from_slice(f);
-                        combine(simd, factors, w, &padded, &mut next[i]);
-                    }
+                    None => combine(simd, factors, w, &padded(&f[self.first..]), &mut next[i]),
+                }
+            }
+            if height > n {
+                let h_theta = step.h_theta.chunks_exact(self.parameters);
+                for (next, h) in next[n..].iter_mut().zip(h_theta) {
+                    let h = &h[self.first..];
+                    *next = h.first_chunk().copied().unwrap_or_else(|| padded(h));
                 }
             }
             std::mem::swap(&mut w, &mut next);
             let before = sum;
             combine(simd, descent, w, &before, &mut sum);
-            for factors in block.rows[done..end].chunks_exact(n) {
+            for factors in block.rows[done..end].chunks_exact(height) {
                 let out = out.next().expect("room for each of the block's rows");
                 combine(simd, factors, w, &ZERO, out);
             }
@@ -195,6 +220,13 @@ impl WithSimd for Panel<'_> {
             next.copy_from_slice(w);
         }
     }
+}
+
+/// The last piece of a row, which is shorter than a panel.
+fn padded(rest: &[f64]) -> Piece {
+    let mut piece = ZERO;
+    piece[..rest.len()].copy_from_slice(rest);
+    piece
 }
 
 /// out = start + Σ factor_j · row_j.

@@ -127,11 +127,13 @@ impl Predictor<'_> {
         let fail = |message: &str| Error::Setting(format!("{}: {message}", record.name));
         let rigid = || fail("the prior leaves a constant no freedom to adapt; widen it");
         let precision = inverse(&prior.covariance(), n).ok_or_else(rigid)?;
+        let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
+        let noise = self.noise.inflated(&stepper, self.variance_inflation);
         let problem = Problem {
             model: self.model,
-            stepper: &Stepper::over(self.model, &self.model.system, self.dt, [record]),
+            stepper: &stepper,
             // correlated misfits are no independent news, see Facts::variance_inflation
-            noise: &self.open_start(&first, &self.noise.times(self.variance_inflation)),
+            noise: &self.open_start(&first, &noise),
             record: &first,
             constants: &prior.constants,
             fitted: self.theta,

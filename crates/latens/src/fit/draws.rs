@@ -102,7 +102,8 @@ impl Predictor<'_> {
     /// no δθ, with θ as it is.
     pub fn draws(&self, record: &Record, states: &Trajectory) -> Vec<Trajectory> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
-        let noise = self.open_start(record, &self.noise.times(self.variance_inflation));
+        let noise = self.noise.inflated(&stepper, self.variance_inflation);
+        let noise = self.open_start(record, &noise);
         let smoother = self.smoother(&stepper, record, &noise);
         if self.draws.is_empty() {
             smoother.draws(states, &vec![vec![]; DRAWS])

@@ -17,7 +17,7 @@ use crate::look::check::Sight;
 use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
-use crate::model::{Model, Unknown};
+use crate::model::{Model, Unknown, Varies};
 use crate::numerics::Trajectory;
 use crate::numerics::bounded;
 use crate::numerics::linalg::PackedCovariance;
@@ -252,7 +252,85 @@ pub struct Constant {
     /// Why no data of this kind determine it by itself, where that is so.
     #[serde(default)]
     pub undetermined: Option<String>,
+    /// How it varies, where it does; the value is then the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
 }
+}
+
+described! {
+/// How a constant varies.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Population {
+    /// `record`: each record has its own value; `slowly`: it walks within a record.
+    pub varies: Varies,
+    /// Whether spread and pace are parts of its value, as of what must stay positive; else in its unit.
+    pub relative: bool,
+    /// Standard deviation of its values about the mean.
+    pub spread: f64,
+    /// The spread lies between these with 95 %, by its likelihood, where the records say so much.
+    pub spread_interval: Option<(f64, f64)>,
+    /// Standard deviation of what it walks by in a unit of time; 0 where it does not walk.
+    pub pace: f64,
+    /// Its value in each record that was learned from.
+    pub records: Vec<OwnValue>,
+}
+}
+
+described! {
+/// The value of a constant in one record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OwnValue {
+    /// The record.
+    pub file: String,
+    /// What was found; of what walks, at the middle of the record.
+    pub value: f64,
+    /// Standard deviation.
+    pub std: f64,
+    /// Least and greatest value along the record.
+    pub range: (f64, f64),
+    /// How much of it is the population's and not the record's: 1 where the record says nothing of it.
+    pub shrinkage: f64,
+}
+}
+
+impl Population {
+    /// In words, how far the values are apart; `unit` is that of the constant.
+    pub fn words(&self, unit: &str) -> String {
+        let size = |v: f64| {
+            if self.relative {
+                text::percent(v)
+            } else {
+                text::number(v)
+            }
+        };
+        let unit = match unit {
+            "" => String::new(),
+            _ if self.relative => String::new(),
+            unit => format!(" {unit}"),
+        };
+        let spread = size(self.spread);
+        match (self.varies, self.spread_interval) {
+            (Varies::Slowly, _) => format!(
+                "the mean of what varies slowly, by {spread}{unit} about it and {}{unit} in a unit of time",
+                size(self.pace)
+            ),
+            (Varies::Record, None) => {
+                format!("the mean over records, which differ by {spread}{unit}")
+            }
+            (Varies::Record, Some((low, high))) => format!(
+                "the mean over records, which differ by {spread}{unit} (95 %: {} … {})",
+                size(low),
+                size(high)
+            ),
+        }
+    }
+}
+
+impl Described for Varies {
+    fn schema() -> Value {
+        serde_json::json!({ "enum": [Self::Record, Self::Slowly] })
+    }
 }
 
 /// A bound of a constant.
@@ -317,6 +395,7 @@ impl Constant {
             bound,
             prior_share: Some((variance / prior).clamp(0.0, 1.0)),
             undetermined: None,
+            population: None,
         }
     }
 
@@ -334,7 +413,9 @@ impl Constant {
         let prior = self.prior_share.filter(|share| *share > PRIOR_SHARE);
         let prior = prior.map(|share| format!("{} prior, not data", text::percent(share)));
         let undetermined = self.undetermined.clone();
-        let remarks: Vec<String> = [bound, undetermined, prior].into_iter().flatten().collect();
+        let varies = self.population.as_ref().map(|p| p.words(&self.unit));
+        let remarks = [varies, bound, undetermined, prior].into_iter().flatten();
+        let remarks: Vec<String> = remarks.collect();
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 }
@@ -653,8 +734,10 @@ fn poorly_determined(
         let small = column.filter(|std| *std <= DETERMINED * scale[i]);
         1.0 - small.count() as f64 / count
     };
+    let varying: Vec<usize> = model.varying().map(|(_, state)| state).collect();
     let hidden = model.hidden().into_iter();
     hidden
+        .filter(|i| !varying.contains(i))
         .map(|i| (model.states[i].name.clone(), part(i)))
         .collect()
 }

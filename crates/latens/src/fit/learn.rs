@@ -8,7 +8,7 @@
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, proof, residuals};
+use super::{Fit, Track, population, proof, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -147,6 +147,7 @@ fn kept_starts(fit: &Fit) -> Result<Vec<Resumed<'_>>, Error> {
 /// # Errors
 /// [`Error::Setting`] where the records do not fit the model.
 pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
+    let model = &model.for_records(records.len())?;
     look::sampling::usable(model, records, &[])?;
     let (mut used, mut named) = (vec![], vec![]);
     for record in records {
@@ -200,7 +201,8 @@ fn go(
     checkpoints: Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
-    let model = &model.holding(&settings.fix, &settings.free)?;
+    let model = model.holding(&settings.fix, &settings.free)?;
+    let model = &model.for_records(data.train.len())?;
     let judges = !settings.keep_suspects && earlier.starts.is_empty();
     for round in 1.. {
         set_aside.check(model, data)?;
@@ -363,7 +365,11 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
     let open = problem.open_start(&learned.noise);
     let validated = problem.validate.iter().map(|record| {
         let smoothed = problem.smoothed_with(&learned.theta, &learned.noise, record);
-        let noise = starting_at(stepper, record, &open.times(learned.variance_inflation));
+        let noise = starting_at(
+            stepper,
+            record,
+            &open.inflated(stepper, learned.variance_inflation),
+        );
         let smoother = Smoother {
             stepper,
             record,
@@ -384,7 +390,7 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
             let run = runs.and_then(|runs| runs.get(place)).cloned();
             let free_run = run.unwrap_or_else(|| {
                 let exact = exact_trajectory(stepper, record, &learned.theta, &noise, smoothed);
-                score::free_run(stepper, record, &learned.theta, exact.row(0))
+                score::free_run_along(stepper, record, &learned.theta, &exact)
             });
             Track {
                 place,
@@ -402,6 +408,11 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         &mut scales,
         learned.smoothed.iter().map(|s| &s.states),
     );
+    let populations = population::of(problem, data, &learned);
+    for &i in stepper.varying() {
+        scales.scale[i] = learned.noise.start[i].sqrt();
+        scales.walk[i] = learned.noise.process[i];
+    }
     let mut fit = Fit {
         name: String::new(),
         facts: Facts {
@@ -418,6 +429,9 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
         members: vec![],
         stream: None,
     };
+    for (place, population) in populations {
+        fit.facts.unknowns[place].population = Some(population);
+    }
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
     fit

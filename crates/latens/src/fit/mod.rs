@@ -14,6 +14,7 @@ pub mod innovations;
 mod late;
 pub mod learn;
 pub mod online;
+mod population;
 pub mod predict;
 pub mod proof;
 mod residuals;
@@ -24,7 +25,10 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
-pub use facts::{BoundName, Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role, trading};
+pub use facts::{
+    BoundName, Constant, Facts, MemberFacts, OwnValue, PassFacts, Population, RecordFacts, Role,
+    trading,
+};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use proof::Proof;
 pub(crate) use suspects::refuse_suspects;

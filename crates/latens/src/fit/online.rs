@@ -43,6 +43,12 @@ impl Fit {
         if options.learn && self.theta.is_empty() {
             return fail(format!("{} has nothing to learn", self.model.name));
         }
+        if options.learn && !self.model.system.unknown_channels().is_empty() {
+            return fail(format!(
+                "a stream does not learn what is unknown of the sensors of {}; leave ⟦learn⟧ out",
+                self.model.name
+            ));
+        }
         let sizes = [Some(options.gate), options.forget];
         let mut sizes = sizes.iter().flatten();
         if sizes.any(|v| !(*v >= 1.0 && v.is_finite())) {

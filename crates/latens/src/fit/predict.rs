@@ -124,21 +124,18 @@ pub struct Estimated {
 pub struct NoiseFactor(pub f64);
 
 impl NoiseFactor {
-    pub(super) fn noise(self, noise: &Noise) -> Noise {
-        let process = noise.process.iter().map(|q| q * self.0 * self.0);
-        Noise {
-            process: process.collect(),
-            ..noise.clone()
-        }
+    pub(super) fn noise(self, stepper: &Stepper, noise: &Noise) -> Noise {
+        noise.tightened(stepper, self.0 * self.0)
     }
 
     /// The noise of bands. Looser equations leave misfits that are not correlated; and of few samples
     /// each can but repeat the others.
-    fn inflated(self, predictor: &Predictor, samples: usize) -> Noise {
+    fn inflated(self, stepper: &Stepper, predictor: &Predictor, samples: usize) -> Noise {
         if self.0 > 1.0 {
-            self.noise(predictor.noise)
+            self.noise(stepper, predictor.noise)
         } else {
-            (predictor.noise).times(predictor.variance_inflation.min(samples.max(1) as f64))
+            let most = samples.max(1) as f64;
+            (predictor.noise).inflated(stepper, predictor.variance_inflation.min(most))
         }
     }
 }
@@ -174,8 +171,8 @@ impl Predictor<'_> {
                 states: Trajectory::new(state.to_vec(), self.scale.len()),
                 noise: Noise {
                     start_mean: state.to_vec(),
-                    start: self.scale.iter().map(|s| (1e-9 * s).powi(2)).collect(),
-                    ..self.noise.times(self.variance_inflation)
+                    start: self.known_start(),
+                    ..self.noise.inflated(&stepper, self.variance_inflation)
                 },
                 loosened: false,
             },
@@ -219,7 +216,7 @@ impl Predictor<'_> {
             let noise = Noise {
                 start_mean: states.row(0).to_vec(),
                 start: start.states.row(from).iter().map(|d| d * d).collect(),
-                ..self.noise.times(self.variance_inflation)
+                ..self.noise.inflated(stepper, self.variance_inflation)
             };
             let rest = unmeasured(record.slice(from..record.len()), 0);
             let smoother = self.smoother(stepper, &rest, &noise);
@@ -265,8 +262,9 @@ impl Predictor<'_> {
                 cost,
             };
             let states = exact_trajectory(stepper, &first, self.theta, &noise, &from);
-            let mut noise = self.open_start(&first, &NoiseFactor(1.0).inflated(self, samples));
-            noise.process.iter_mut().for_each(|q| *q *= EXACT_START);
+            let noise = NoiseFactor(1.0).inflated(stepper, self, samples);
+            let noise = self.open_start(&first, &noise);
+            let noise = noise.tightened(stepper, EXACT_START);
             return LookedAt {
                 states,
                 noise,
@@ -274,10 +272,10 @@ impl Predictor<'_> {
             };
         }
         let loosened = self.loosened(&first);
-        let noise = self.open_start(&first, &loosened.noise(self.noise));
+        let noise = self.open_start(&first, &loosened.noise(stepper, self.noise));
         LookedAt {
             states: self.sharpened(stepper, &first, noise),
-            noise: self.open_start(&first, &loosened.inflated(self, samples)),
+            noise: self.open_start(&first, &loosened.inflated(stepper, self, samples)),
             loosened: loosened.0 > 1.0 || self.variance_inflation > 1.0,
         }
     }
@@ -315,7 +313,7 @@ impl Predictor<'_> {
     pub fn loosened(&self, record: &Record) -> NoiseFactor {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let likelihood = |loosened: NoiseFactor| {
-            let noise = self.open_start(record, &loosened.noise(self.noise));
+            let noise = self.open_start(record, &loosened.noise(&stepper, self.noise));
             let smoother = self.smoother(&stepper, record, &noise);
             let states = smoother.kalman();
             let value = states.map_or(f64::NAN, |states| {
@@ -349,7 +347,7 @@ impl Predictor<'_> {
         loosened: NoiseFactor,
     ) -> Result<Estimated, Error> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
-        let noise = self.open_start(record, &loosened.noise(self.noise));
+        let noise = self.open_start(record, &loosened.noise(&stepper, self.noise));
         let smoother = self.smoother(&stepper, record, &noise);
         let states = match mode {
             Mode::Filter => smoother.kalman().map_err(|(sample, state)| {
@@ -366,7 +364,7 @@ impl Predictor<'_> {
             Mode::Smoother => smoother.minimise(smoother.filtered(), STEPS).0,
         };
         let consistency = smoother.forward(&states).consistency();
-        let noise = self.open_start(record, &loosened.inflated(self, record.len()));
+        let noise = self.open_start(record, &loosened.inflated(&stepper, self, record.len()));
         let smoother = self.smoother(&stepper, record, &noise);
         Ok(Estimated {
             deviations: smoother.bands(&states, self.draws, mode).states,
@@ -387,6 +385,17 @@ impl Predictor<'_> {
             theta: self.theta,
             noise,
         }
+    }
+
+    /// The variances of a start that somebody states: of how constants vary, nobody does.
+    fn known_start(&self) -> Vec<f64> {
+        const KNOWN: f64 = 1e-9;
+        let known = self.scale.iter().map(|s| (KNOWN * s).powi(2));
+        let mut known: Vec<f64> = known.collect();
+        for (_, state) in self.model.varying() {
+            known[state] = self.scale[state].powi(2);
+        }
+        known
     }
 
     /// The noise under which a start is looked for: nothing is held against it but the data.

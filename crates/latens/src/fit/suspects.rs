@@ -372,7 +372,8 @@ impl Predictor<'_> {
     fn contradicts(&self, fit: &Fit, record: &Record, found: &[Finding]) -> Vec<Finding> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
         let used = without(record, found);
-        let noise = self.open_start(&used, &self.loosened(&used).noise(self.noise));
+        let noise = self.loosened(&used).noise(&stepper, self.noise);
+        let noise = self.open_start(&used, &noise);
         let scales = &fit.facts.scales;
         let least = least_deviations(&scales.range, &scales.noise);
         self.judge(&stepper, &noise, &least)

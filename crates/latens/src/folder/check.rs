@@ -77,6 +77,7 @@ pub(super) fn facts(facts: &Facts, model: &Model) -> Result<(), String> {
         certain,
         noise,
         range,
+        walk,
         time_constant,
     } = &facts.scales;
     let widening = facts.proof.map(|proof| proof.widening);
@@ -91,6 +92,13 @@ pub(super) fn facts(facts: &Facts, model: &Model) -> Result<(), String> {
         ("scales.scale", scale, n, Positive),
         ("scales.noise", noise, m, NotNegative),
         ("scales.range", range, m, NotNegative),
+        // none in what an earlier version wrote
+        (
+            "scales.walk",
+            walk,
+            if walk.is_empty() { 0 } else { n },
+            NotNegative,
+        ),
         ("scales.time_constant", &[*time_constant], 1, NotNegative),
         ("sample_time", &[facts.sample_time], 1, Positive),
         (

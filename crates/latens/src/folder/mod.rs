@@ -307,6 +307,8 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     let text = String::from_utf8_lossy(&text);
     let model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
     let model = model.holding(&facts.settings.fix, &facts.settings.free)?;
+    let trained = facts.records.iter().filter(|r| r.role == Role::Train);
+    let model = model.for_records(trained.count())?;
     let mut model = match facts.structure {
         Structure::Whole => model,
         simpler => model.simplified(simpler),

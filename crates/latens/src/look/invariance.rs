@@ -380,7 +380,8 @@ impl Look<'_> {
         let mut step = self.stepper.linearised();
         let mut state = at.starts[r].clone();
         let mut w = vec![0.0; n * p];
-        for j in 0..n {
+        // how a record's constant differs from the mean is held by all other records
+        for j in (0..n).filter(|j| !self.stepper.varying().contains(j)) {
             w[j * p + m + self.outputs.len() + r * n + j] = state[j];
         }
         let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
@@ -388,12 +389,18 @@ impl Look<'_> {
         let mut rows = 0;
         for k in 0..record.len() {
             let here = record.point(k, &state, &at.theta);
-            system.linearise_measurement(&mut ws, here, &mut h, &mut h_x);
+            system.linearise_measurement_all(&mut ws, here, &mut h, &mut h_x, &mut step.h_theta);
             for channel in 0..c {
+                let own = system
+                    .unknown_channels()
+                    .iter()
+                    .position(|own| *own == channel);
+                let own = own.map(|place| self.by_values(at, &step.h_theta, place));
                 let row: Vec<f64> = (0..p)
                     .map(|q| {
                         let each = (0..n).map(|j| h_x[channel * n + j] * w[j * p + q]);
-                        each.sum::<f64>() / self.range[channel]
+                        let own = own.as_ref().and_then(|own| own.get(q)).unwrap_or(&0.0);
+                        (each.sum::<f64>() + own) / self.range[channel]
                     })
                     .collect();
                 if row.iter().any(|v| !v.is_finite() || v.abs() > 1e100) {
@@ -420,21 +427,29 @@ impl Look<'_> {
                     }
                 }
             }
-            let width = at.theta.len();
             for (place, &i) in self.stepper.rows().iter().enumerate() {
-                let gradient = &step.f_theta[place * width..(place + 1) * width];
-                for (q, unknown) in self.model.unknowns.iter().enumerate() {
-                    let by = at.values[q] / unknown.slope(at.theta[q]);
-                    next[i * p + q] += gradient[q] * by;
-                }
-                for (q, (_, entries)) in self.outputs.iter().enumerate() {
-                    let by: f64 = entries.iter().map(|&e| gradient[e] * at.theta[e]).sum();
-                    next[i * p + m + q] += by;
+                let own = self.by_values(at, &step.f_theta, place);
+                for (next, by) in next[i * p..].iter_mut().zip(own) {
+                    *next += by;
                 }
             }
             (w, state) = (next, step.next.clone());
         }
         rows
+    }
+
+    /// A row of derivatives by θ as one by the constants and the outputs of networks, in units of
+    /// themselves.
+    fn by_values(&self, at: &At, rows: &[f64], place: usize) -> Vec<f64> {
+        let width = at.theta.len();
+        let gradient = &rows[place * width..(place + 1) * width];
+        let unknowns = self.model.unknowns.iter().enumerate();
+        let constants = unknowns.map(|(q, u)| gradient[q] * (at.values[q] / u.slope(at.theta[q])));
+        let outputs = self.outputs.iter().map(|(_, entries)| {
+            let each = entries.iter().map(|&e| gradient[e] * at.theta[e]);
+            each.sum::<f64>()
+        });
+        constants.chain(outputs).collect()
     }
 
     /// A direction as small whole numbers: powers of a factor, or multiples of a term.

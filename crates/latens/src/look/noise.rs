@@ -36,7 +36,10 @@ pub(super) fn noise_with(
             settings.known_noise
         };
         let given = settings.process_variance.get(state(i)).copied();
-        given.unwrap_or(variance(level, scales.scale[i] * per_sample))
+        let walk = scales.walk.get(i).copied().filter(|q| *q > 0.0);
+        given
+            .or(walk)
+            .unwrap_or(variance(level, scales.scale[i] * per_sample))
     };
     let measurement = |c: usize| {
         let name = &model.measurements[c].name;

@@ -127,6 +127,7 @@ pub fn smooth_with_known_equations(
     scales.center.truncate(n);
     scales.scale.truncate(n);
     scales.certain.truncate(n);
+    scales.walk.truncate(n);
     scale_networks(model, records, settings, &scales, &states, dt);
     let outputs = outputs.map(|(model, outputs)| NetworkOutputs {
         model,
@@ -395,7 +396,8 @@ fn output_scale(
     k: usize,
     rate: &[f64],
 ) -> f64 {
-    let fallback = 1.0;
+    let channel = model.system.channel_of(network);
+    let fallback = channel.map_or(1.0, |channel| 0.5 * scales.range[channel]);
     let zero = vec![0.0; model.system.parameters()];
     let driven = model.system.rows_driven(network, k, &scales.center, &zero);
     driven

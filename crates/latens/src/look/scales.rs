@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Model, Point};
+use crate::model::{Model, Point, Varies};
 use crate::numerics::Trajectory;
 use crate::numerics::step::WHOLE;
 use crate::record::Record;
@@ -24,6 +24,10 @@ pub struct SignalScales {
     pub noise: Vec<f64>,
     /// Largest minus smallest value of each channel.
     pub range: Vec<f64>,
+    /// Of states that hold how a constant differs from its mean, the variance by which they walk in one
+    /// sample time; 0 for all others.
+    #[serde(default)]
+    pub walk: Vec<f64>,
     /// τ: the time in which the fastest channel moves by its scale.
     pub time_constant: f64,
 }
@@ -85,6 +89,7 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
         range: (0..system.measurements())
             .map(|c| range(records, c))
             .collect(),
+        walk: first_walks(model, records),
         time_constant: f64::INFINITY,
     };
     let mut rate = vec![f64::NAN; n];
@@ -114,6 +119,24 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
     }
     guess_hidden(model, records, theta, &mut scales, &mut rate);
     scales
+}
+
+/// How fast constants walk before anything is learned: what varies slowly by its scale within a record,
+/// what varies by record not at all, but for rounding.
+fn first_walks(model: &Model, records: &[Record]) -> Vec<f64> {
+    const STILL: f64 = 1e-8;
+    let samples: usize = records.iter().map(Record::len).sum();
+    let length = samples as f64 / records.len() as f64;
+    let mut walks = vec![0.0; model.states.len()];
+    for (unknown, state) in model.varying() {
+        let unknown = &model.unknowns[unknown];
+        let in_a_sample = match unknown.varies {
+            Some(Varies::Slowly) => 1.0 / length.sqrt(),
+            _ => STILL,
+        };
+        walks[state] = (in_a_sample * unknown.difference_scale()).powi(2);
+    }
+    walks
 }
 
 /// A channel's samples as (time, value), those not taken left out.

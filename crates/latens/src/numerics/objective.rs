@@ -42,6 +42,34 @@ impl Noise {
         }
     }
 
+    /// All variances times a factor, but for how constants vary: misfits that repeat themselves say nothing
+    /// of that.
+    pub fn inflated(&self, stepper: &Stepper, factor: f64) -> Self {
+        let mut noise = self.times(factor);
+        noise.vary_as(stepper, self);
+        noise
+    }
+
+    /// The process noise times a factor, but for constants that vary: how fast they walk is no question
+    /// of how exact the equations are.
+    pub fn tightened(&self, stepper: &Stepper, factor: f64) -> Self {
+        let mut noise = self.clone();
+        for (i, q) in noise.process.iter_mut().enumerate() {
+            if !stepper.varying().contains(&i) {
+                *q *= factor;
+            }
+        }
+        noise
+    }
+
+    /// Takes over how constants vary.
+    pub fn vary_as(&mut self, stepper: &Stepper, other: &Self) {
+        for &i in stepper.varying() {
+            self.process[i] = other.process[i];
+            self.start[i] = other.start[i];
+        }
+    }
+
     /// Puts the start's mean where a record's first measurements show a state.
     pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
         show(&mut self.start_mean, record.output(0), direct);

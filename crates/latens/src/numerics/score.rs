@@ -13,6 +13,21 @@ pub fn free_run(stepper: &Stepper, record: &Record, theta: &[f64], start: &[f64]
     run(stepper, record, theta, start, |_, _| {})
 }
 
+/// The same from the start of a trajectory; constants that vary go as they do in it.
+pub fn free_run_along(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &Trajectory,
+) -> Trajectory {
+    let varying = stepper.varying();
+    run(stepper, record, theta, states.row(0), |k, state| {
+        for &i in varying {
+            state[i] = states.row(k)[i];
+        }
+    })
+}
+
 /// The same where each step ends off by what `driving` has for its sample.
 pub fn driven_run(
     stepper: &Stepper,

@@ -78,6 +78,11 @@ pub trait Solver: Sync {
         false
     }
 
+    /// Whether it learns how constants vary, and what is unknown of sensors.
+    fn learns_sensors(&self) -> bool {
+        false
+    }
+
     /// Seeds that are tried one after another until one works.
     fn tries(&self) -> u64 {
         1
@@ -477,10 +482,12 @@ impl Problem<'_> {
 
     /// The noise under which a start is looked for: nothing is held against it but the data.
     pub fn open_start(&self, noise: &Noise) -> Noise {
-        Noise {
+        let mut open = Noise {
             start: self.scales.scale.iter().map(|s| s * s).collect(),
             ..noise.clone()
-        }
+        };
+        open.vary_as(self.stepper, noise);
+        open
     }
 
     /// Smooths every record with θ, each from its trajectory so far.
@@ -533,7 +540,7 @@ impl Problem<'_> {
         let stepper = self.stepper;
         let (mut sum, mut count) = (0.0, 0.0);
         for (record, states) in self.records.iter().zip(states) {
-            let run = score::free_run(stepper, record, theta, states.row(0));
+            let run = score::free_run_along(stepper, record, theta, states);
             let errors = score::channel_nrmse(stepper, record, theta, &run);
             for error in errors.into_iter().flatten() {
                 sum += error;

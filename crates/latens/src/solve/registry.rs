@@ -134,5 +134,15 @@ pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
             unknown.name
         )));
     }
+    let varying = model.unknowns.iter().find(|u| u.varies.is_some());
+    let varying = varying.map(|u| format!("how `{}` varies", u.name));
+    let unknown = model.system.unknown_channels().first();
+    let unknown = unknown.map(|&c| format!("what is unknown of `{}`", channels[c]));
+    if let Some(what) = varying.or(unknown).filter(|_| !solver.learns_sensors()) {
+        return Err(Error::Setting(format!(
+            "{} does not learn {what}; choose ⟦solver⟧ batch",
+            solver.name()
+        )));
+    }
     solver.check(settings)
 }

@@ -15,6 +15,7 @@ mod oracle;
 mod predictions;
 mod recursions;
 mod resume;
+mod sensors;
 mod starts;
 mod steps;
 mod stream;

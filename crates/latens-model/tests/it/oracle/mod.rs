@@ -93,7 +93,14 @@ impl Oracle {
     /// y = h.
     pub fn measure<D: Number>(&self, at: &At<D>) -> Vec<D> {
         let measurements = self.file.measurements.iter();
-        measurements.map(|m| self.value(&m.value, at)).collect()
+        measurements
+            .map(|m| {
+                let name = &m.name.value;
+                let state = self.file.states.iter().any(|s| s.name.value == *name);
+                let truth = self.truth(name).filter(|_| !state);
+                self.value(truth.unwrap_or(&m.value), at)
+            })
+            .collect()
     }
 
     /// The one-step map.
@@ -233,7 +240,7 @@ impl Oracle {
         if let Some(i) = index(Box::new(file.states.iter().map(|s| &s.name.value))) {
             return at.state[i];
         }
-        if let Some(i) = index(Box::new(file.inputs.iter().map(|s| &s.0.value))) {
+        if let Some(i) = index(Box::new(file.inputs.iter().map(|s| &s.name.value))) {
             return D::from(at.input[i]);
         }
         if let Some(i) = index(Box::new(file.unknowns.iter().map(|s| &s.name.value))) {

@@ -102,9 +102,11 @@ pub struct Stepper<'s> {
     system: &'s System,
     integrator: &'static dyn Integrator,
     substeps: usize,
-    hold: Hold,
+    hold: Vec<Hold>,
     dt: f64,
     rows: Vec<usize>,
+    /// States that hold how constants differ from their means.
+    varying: Vec<usize>,
     /// Whether no gap takes more than one step of a method that is local.
     single: bool,
 }
@@ -131,6 +133,9 @@ pub struct Linearised {
     pub next: Vec<f64>,
     pub f_x: Vec<f64>,
     pub f_theta: Vec<f64>,
+    /// H_θ at the sample that the map leads to, of [`System::unknown_channels`]; whoever measures there
+    /// fills it.
+    pub h_theta: Vec<f64>,
 }
 
 /// Scratch memory of a [`Stepper`]; one per thread.
@@ -193,9 +198,10 @@ impl<'s> Stepper<'s> {
             system,
             integrator,
             substeps: model.substeps,
-            hold: model.hold,
+            hold: model.hold.clone(),
             dt,
             rows,
+            varying: model.varying().map(|(_, state)| state).collect(),
             single,
         }
     }
@@ -208,6 +214,11 @@ impl<'s> Stepper<'s> {
     /// States whose row of F_θ can be other than zero, in order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
+    }
+
+    /// States that hold how constants differ from their means.
+    pub fn varying(&self) -> &[usize] {
+        &self.varying
     }
 
     /// The sample time.
@@ -227,6 +238,7 @@ impl<'s> Stepper<'s> {
             next: vec![0.0; n],
             f_x: vec![0.0; n * n],
             f_theta: vec![0.0; self.rows.len() * p],
+            h_theta: vec![0.0; self.system.unknown_channels().len() * p],
         }
     }
 
@@ -260,12 +272,17 @@ impl<'s> Stepper<'s> {
     /// The input at a later time, `gap` being the time to the next sample.
     fn input_at<'a>(&self, at: &Point<'a>, time: f64, gap: f64, room: &'a mut [f64]) -> &'a [f64] {
         let next = at.input.get(room.len()..2 * room.len());
-        let (Hold::FirstOrder, Some(next)) = (self.hold, next) else {
+        let next = next.filter(|_| self.hold.contains(&Hold::FirstOrder));
+        let Some(next) = next else {
             return at.input;
         };
         let part = (time - at.time) / gap;
-        for (u, (from, to)) in room.iter_mut().zip(at.input.iter().zip(next)) {
-            *u = from + part * (to - from);
+        let ends = at.input.iter().zip(next);
+        for ((u, hold), (from, to)) in room.iter_mut().zip(&self.hold).zip(ends) {
+            *u = match hold {
+                Hold::FirstOrder => from + part * (to - from),
+                Hold::ZeroOrder => *from,
+            };
         }
         room
     }

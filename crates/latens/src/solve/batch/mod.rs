@@ -15,6 +15,7 @@ mod cut;
 pub mod damping;
 pub mod evidence;
 mod newton;
+pub mod population;
 mod regress;
 mod settle;
 mod stages;
@@ -78,6 +79,10 @@ impl Solver for Batch {
     }
 
     fn keeps_bounds(&self) -> bool {
+        true
+    }
+
+    fn learns_sensors(&self) -> bool {
         true
     }
 
@@ -167,7 +172,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     }
     at.variance_inflation = variance_inflation;
     // all variances times a factor leave the gains and multiply the states' own covariance
-    let inflated = noise.times(variance_inflation);
+    let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states);
     let (mut posterior, mut found, mut consistency) = newton.evidence(&iterate, 1);
@@ -177,7 +182,9 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         && !problem.noisy()
         && determined > found.determined
     {
-        let noise = stage_noise(problem, settings, looser).times(variance_inflation);
+        let mut looser = stage_noise(problem, settings, looser);
+        looser.vary_as(problem.stepper, &noise);
+        let noise = looser.inflated(problem.stepper, variance_inflation);
         let informed = Newton::new(problem, &prior, &noise).evidence(&iterate, 1);
         posterior = informed.0;
         (found.determined, found.parts) = (informed.1.determined, informed.1.parts);
@@ -205,13 +212,14 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     let contradicted = variance_inflation > 1.0;
     if contradicted {
         let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
-        noise = stage_noise(problem, settings, likely);
+        let settled = std::mem::replace(&mut noise, stage_noise(problem, settings, likely));
+        noise.vary_as(problem.stepper, &settled);
         let newton = Newton::new(problem, &prior, &noise);
         iterate.states = newton.smoothed(&iterate.theta, iterate.states);
         consistency = newton.evidence(&iterate, newton.thinning()).2;
         variance_inflation = newton.variance_inflation(&iterate);
     }
-    let inflated = noise.times(variance_inflation);
+    let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
     let banded = |(i, s): (usize, Smoothed)| {
         let states = iterate.states[i].clone();

@@ -1,6 +1,7 @@
 //! The last steps of batch: noise, prior and θ settle at the stage that was kept.
 
 use super::newton::{Counter, End, Iterate, Limits, Newton};
+use super::population;
 use super::stages::{ON_THE_WAY, sharing, stage_noise, widen};
 use crate::Error;
 use crate::look::scales::refine;
@@ -42,6 +43,8 @@ const NOTABLE_GAIN: f64 = 0.5;
 const LAST_PRIOR_FACTOR: f64 = 100.0;
 /// Rounds at the end in which noise, prior and θ settle.
 const ROUNDS: usize = 4;
+/// Rounds in which θ and how constants vary settle.
+const VARYING_ROUNDS: usize = 8;
 /// What the data are held against at the end.
 pub(super) struct Settled {
     pub noise: Noise,
@@ -91,13 +94,33 @@ pub(super) fn settle(
         .collect();
     let mut variance_inflation = at.variance_inflation;
     let mut end = End::Hopeless;
+    for _ in 0..VARYING_ROUNDS {
+        if !population::settle(problem, &prior, iterate, variance_inflation, &mut noise) {
+            break;
+        }
+        let inflated = noise.inflated(problem.stepper, variance_inflation);
+        let newton = Newton::new(problem, &prior, &inflated);
+        let mut counter = Counter {
+            stage: stages,
+            stages: stages + 1,
+            observer,
+        };
+        at.damping.restart();
+        iterate.cost = newton.cost(&iterate.theta, &iterate.states);
+        end = newton.minimise(iterate, &mut at.damping, &AT_THE_END, &mut counter)?;
+        if matches!(end, End::Stopped(_)) {
+            break;
+        }
+    }
     if problem.noisy() && settings.estimate_prior && variance_inflation == 1.0 {
         let mut before = f64::NEG_INFINITY;
         // where physics is all but exact θ moves slowly: the stage that the evidence favours is
         // as good for this, and the last steps are tight again
         let likely = at.likely.map_or(at.tightness, |(tightness, _)| tightness);
         let looser = stage_noise(problem, settings, likely.min(at.tightness));
-        let tight = std::mem::replace(&mut noise.process, looser.process);
+        let tight = noise.clone();
+        noise.process = looser.process;
+        noise.vary_as(problem.stepper, &tight);
         for _ in 0..PRIOR_ROUNDS {
             let newton = Newton::new(problem, &prior, &noise);
             let mut counter = Counter {
@@ -122,10 +145,10 @@ pub(super) fn settle(
             }
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
-        noise.process = tight;
+        noise.process = tight.process;
     }
     for round in 0..ROUNDS {
-        let inflated = noise.times(variance_inflation);
+        let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let mut counter = Counter {
             stage: stages,
@@ -158,14 +181,14 @@ pub(super) fn settle(
         }
         variance_inflation = own.variance_inflation(iterate);
         if settings.estimate_prior {
-            let inflated = noise.times(variance_inflation);
+            let inflated = noise.inflated(problem.stepper, variance_inflation);
             let newton = Newton::new(problem, &prior, &inflated);
             let (posterior, ..) = newton.evidence(iterate, newton.thinning());
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
     }
     if !problem.model.unknowns.is_empty() && !matches!(end, End::Stopped(_)) {
-        let inflated = noise.times(variance_inflation);
+        let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let mut counter = Counter {
             stage: stages,

@@ -217,7 +217,8 @@ pub(super) fn tighten(
             } else {
                 tightness
             };
-            let noise = stage_noise(problem, settings, tighter).times(variance_inflation);
+            let noise = stage_noise(problem, settings, tighter)
+                .inflated(problem.stepper, variance_inflation);
             let mut newton = Newton::new(problem, &prior, &noise);
             if problem.noisy() && tighter < LOOSE_DECADES {
                 newton = newton.without_simulations();

@@ -1,0 +1,231 @@
+//! How constants vary: the spread of a population, the pace of a walk.
+//!
+//! The smoother says of each record how its own value differs from the mean, ẑ ± √P, under a
+//! population of variance s². What the data alone say of it is m ± √v with
+//!
+//! ```text
+//! 1/v = 1/P − 1/s²,   m/v = ẑ/P
+//! ```
+//!
+//! and m is a draw from N(μ, s² + v). The s² for which all of them are most likely, with μ integrated
+//! out (restricted likelihood: three records say less of a spread than thirty), is found from these
+//! numbers alone, without another pass. The pace of a walk is that under which the data are most
+//! likely, linearised at the smoothed trajectory.
+
+use rayon::prelude::*;
+
+use super::newton::{Iterate, Newton};
+use crate::filter::Smoother;
+use crate::model::Varies;
+use crate::numerics::Trajectory;
+use crate::numerics::objective::Noise;
+use crate::solve::Problem;
+
+/// A spread below this part of the scale of a constant is none.
+pub const LEAST: f64 = 1e-3;
+/// Factors by which the pace of a walk is looked for, coarse ones first, in variances.
+const FACTORS: [f64; 4] = [100.0, 10.0, 3.0, 1.5];
+/// Moves by one factor at the most.
+const MOVES: usize = 6;
+/// Nothing has changed where ln s² has changed by less.
+const SETTLED: f64 = 0.02;
+
+/// What the data alone say of one record's difference from the mean.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    pub mean: f64,
+    pub variance: f64,
+}
+
+impl Told {
+    /// Of the start of a state in a record that was smoothed, with the variance that was left there.
+    pub fn of(smoother: &Smoother, states: &Trajectory, state: usize) -> (Option<Self>, f64) {
+        let (n, spread) = (states.width(), smoother.noise.start[state]);
+        let mut variance = spread;
+        smoother.covariances(&smoother.forward(states), |k, p| {
+            if k == 0 {
+                variance = p[state * n + state];
+            }
+        });
+        (Self::by(states.row(0)[state], variance, spread), variance)
+    }
+
+    /// From what is known under a population of variance `spread`; `None` where the data say nothing.
+    fn by(mean: f64, variance: f64, spread: f64) -> Option<Self> {
+        let information = 1.0 / variance - 1.0 / spread;
+        (information * spread > 1e-9).then(|| Self {
+            mean: mean / (variance * information),
+            variance: 1.0 / information,
+        })
+    }
+}
+
+/// Twice the restricted log likelihood of a population's variance, but for a constant.
+fn likelihood(told: &[Told], spread: f64) -> f64 {
+    let weights = told.iter().map(|t| 1.0 / (spread + t.variance));
+    let total: f64 = weights.clone().sum();
+    let middle = told.iter().zip(weights.clone());
+    let middle = middle.map(|(t, w)| w * t.mean).sum::<f64>() / total;
+    let misfit = told.iter().zip(weights.clone());
+    let misfit: f64 = misfit.map(|(t, w)| w * (t.mean - middle).powi(2)).sum();
+    weights.map(f64::ln).sum::<f64>() - total.ln() - misfit
+}
+
+/// The most likely variance of a population, at least `least`, with the interval in which it lies with
+/// 95 %, by the likelihood.
+pub fn spread(told: &[Told], least: f64) -> (f64, (f64, f64)) {
+    /// Of ln s², and the decades that are looked at.
+    const STEP: f64 = 0.02;
+    const DECADES: f64 = 12.0;
+    /// The χ² of one degree of freedom is above this with 5 %.
+    const DOUBTFUL: f64 = 3.84;
+    if told.len() < 2 {
+        return (least, (least, f64::INFINITY));
+    }
+    let steps = (DECADES * 10f64.ln() / STEP) as usize;
+    let looked_at = (0..steps).map(|k| least * (k as f64 * STEP).exp());
+    let values: Vec<(f64, f64)> = looked_at.map(|s| (s, likelihood(told, s))).collect();
+    let best = values.iter().copied();
+    let best = best.fold((least, f64::NEG_INFINITY), |best, next| {
+        if next.1 > best.1 { next } else { best }
+    });
+    let likely = |v: &&(f64, f64)| v.1 > best.1 - DOUBTFUL;
+    let low = values.iter().find(likely).map_or(least, |v| v.0);
+    let high = values.iter().rfind(likely).map_or(f64::INFINITY, |v| v.0);
+    (best.0, (low, high))
+}
+
+/// Spread and pace of all that varies, as the records ask for at an iterate; whether any has changed.
+pub(super) fn settle(
+    problem: &Problem,
+    prior: &[f64],
+    iterate: &Iterate,
+    variance_inflation: f64,
+    noise: &mut Noise,
+) -> bool {
+    let before = noise.clone();
+    let inflated = |noise: &Noise| noise.inflated(problem.stepper, variance_inflation);
+    for (unknown, state) in problem.model.varying() {
+        let unknown = &problem.model.unknowns[unknown];
+        let least = (LEAST * unknown.difference_scale()).powi(2);
+        if unknown.varies == Some(Varies::Slowly) {
+            noise.process[state] = pace(problem, prior, iterate, &inflated(noise), state);
+            noise.start[state] = along(problem, prior, iterate, &inflated(noise), state).max(least);
+        } else {
+            let newton = Newton::new(problem, prior, &inflated(noise));
+            let told = |i| {
+                let smoother = newton.smoother(&iterate.theta, i);
+                Told::of(&smoother, &iterate.states[i], state).0
+            };
+            let told: Vec<_> = (0..iterate.states.len())
+                .into_par_iter()
+                .map(told)
+                .collect();
+            let told: Vec<Told> = told.into_iter().flatten().collect();
+            noise.start[state] = spread(&told, least).0;
+        }
+    }
+    let changed = |before: &[f64], after: &[f64]| {
+        let mut pairs = before.iter().zip(after);
+        pairs.any(|(b, a)| (a / b).ln().abs() > SETTLED)
+    };
+    changed(&before.start, &noise.start) || changed(&before.process, &noise.process)
+}
+
+/// The mean square of a state that walks, over all samples: where another record may begin.
+fn along(problem: &Problem, prior: &[f64], iterate: &Iterate, noise: &Noise, state: usize) -> f64 {
+    let n = problem.model.states.len();
+    let newton = Newton::new(problem, prior, noise);
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (i, states) in iterate.states.iter().enumerate() {
+        let smoother = newton.smoother(&iterate.theta, i);
+        smoother.covariances(&smoother.forward(states), |k, p| {
+            sum += p[state * n + state] + states.row(k)[state].powi(2);
+            count += 1.0;
+        });
+    }
+    sum / count
+}
+
+/// The variance by which a state walks in a sample under which the data are most likely.
+fn pace(problem: &Problem, prior: &[f64], iterate: &Iterate, noise: &Noise, state: usize) -> f64 {
+    let likelihood = |walk: f64| {
+        let mut noise = noise.clone();
+        noise.process[state] = walk;
+        let newton = Newton::new(problem, prior, &noise);
+        let one = |i: usize| {
+            let smoother = newton.smoother(&iterate.theta, i);
+            smoother.log_likelihood(&iterate.states[i])
+        };
+        let each: Vec<f64> = (0..iterate.states.len()).into_par_iter().map(one).collect();
+        each.iter().sum::<f64>()
+    };
+    let mut walk = noise.process[state];
+    let mut best = likelihood(walk);
+    for factor in FACTORS {
+        for step in [factor, 1.0 / factor] {
+            let mut moves = 0;
+            while moves < MOVES {
+                let value = likelihood(walk * step);
+                if value.is_nan() || value <= best {
+                    break;
+                }
+                (walk, best, moves) = (walk * step, value, moves + 1);
+            }
+            if moves > 0 {
+                break;
+            }
+        }
+    }
+    walk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws of a normal number by Box and Muller, from a sequence that fills the square evenly.
+    fn normal(k: usize) -> f64 {
+        let (a, b) = (
+            (k as f64 * 2f64.sqrt()).fract(),
+            (k as f64 * 3f64.sqrt()).fract(),
+        );
+        (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    }
+
+    /// Where all records say equally much, the restricted likelihood has the closed form
+    /// s² = Σ(m − m̄)²/(R − 1) − v, or nothing where that is negative; what the smoother shrinks
+    /// under any assumed spread leads to the same.
+    #[test]
+    fn the_spread_is_that_of_an_analysis_of_variance() {
+        for (count, own) in [(4, 0.3), (12, 0.02), (40, 1.0)] {
+            let means: Vec<f64> = (1..=count).map(|k| 2.0 * normal(k)).collect();
+            let middle = means.iter().sum::<f64>() / count as f64;
+            let square: f64 = means.iter().map(|m| (m - middle).powi(2)).sum();
+            let expected = square / (count - 1) as f64 - own;
+            let assumed = 5.0;
+            let told = means.iter().map(|m| {
+                let variance = 1.0 / (1.0 / own + 1.0 / assumed);
+                Told::by(m * variance / own, variance, assumed).unwrap()
+            });
+            let told: Vec<Told> = told.collect();
+            let (found, (low, high)) = spread(&told, 1e-6);
+            assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
+            assert!(low < found && found < high);
+        }
+        let same: Vec<Told> = (0..9)
+            .map(|_| Told {
+                mean: 0.7,
+                variance: 0.1,
+            })
+            .collect();
+        assert_eq!(spread(&same, 1e-6).0, 1e-6);
+    }
+
+    /// A prior that the data do not move tells nothing.
+    #[test]
+    fn data_that_say_nothing_are_left_out() {
+        assert!(Told::by(0.0, 2.0, 2.0).is_none());
+        assert!(Told::by(0.1, 0.5, 2.0).is_some());
+    }
+}
