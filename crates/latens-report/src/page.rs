@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::innovations::{self, Innovations};
 use crate::plot::{self, Plot, escape};
-use crate::tables::{comparison, identifiability, provenance, residual_tests, scores, suspects};
+use crate::tables::{comparison, identifiability, provenance, scores, suspects};
 use crate::verdict::{self, Verdict};
 use crate::{colours, figures, foreseen, panels, residuals, words};
 use latens::Door;
@@ -349,7 +349,7 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
         let plots = residuals::innovation(one, &shown.model.time_unit);
         content += &grid(&plots, [390.0, 240.0]);
     }
-    content + &residual_tests(shown)
+    content + &residuals::tests(shown)
 }
 
 fn convergence_section(runs: &[Fit]) -> String {

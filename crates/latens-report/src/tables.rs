@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use latens::fit::diagnosis::{LEVEL, Test};
 use latens::fit::{Facts, RecordFacts, Role};
 use latens::look::check::DETERMINED;
 use latens::solve::checkpoint::Checkpoint;
@@ -132,60 +131,6 @@ pub fn identifiability(shown: &Fit) -> String {
         out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
     out + &constants(shown)
-}
-
-/// Tests of what is left of the records.
-pub fn residual_tests(shown: &Fit) -> String {
-    let facts = &shown.facts;
-    if facts.residuals.is_empty() {
-        return String::new();
-    }
-    let several = facts
-        .residuals
-        .iter()
-        .any(|t| t.file != facts.residuals[0].file);
-    let mut rows = vec![row([
-        "channel",
-        "test",
-        "p",
-        "p, of all tests",
-        "of the variance",
-        "",
-    ])];
-    for test in &facts.residuals {
-        let file = if several {
-            format!(" ({})", test.file)
-        } else {
-            String::new()
-        };
-        let signal = test.signal.as_deref().unwrap_or_default();
-        let what = match test.test {
-            Test::Whiteness => "whiteness".into(),
-            Test::Normality => "normality".into(),
-            Test::Input => format!("correlation with {signal}"),
-            Test::State => format!("dependence on {signal}"),
-        };
-        let shown = |p: f64| words::p_value(p).trim_start_matches("= ").to_string();
-        rows.push(row([
-            &format!("{}{file}", test.channel),
-            &what,
-            &shown(test.p),
-            &shown(test.p_adjusted),
-            &test
-                .explained
-                .map_or(String::new(), |e| text::percent(e.max(1e-6))),
-            &if test.is_rejected() {
-                test.words()
-            } else {
-                String::new()
-            },
-        ]));
-    }
-    let caption = format!(
-        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {} it is not noise alone; the part of the variance says whether that matters.",
-        text::number(LEVEL)
-    );
-    table(&caption, &rows)
 }
 
 /// The unknown constants: what was learned, and what was given.

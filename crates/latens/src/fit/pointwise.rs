@@ -4,8 +4,8 @@
 //! For a state-space model the likelihood of a draw of θ is a product of one-step predictions,
 //! p(y | θ) = Π p(y_k | y_1 … y_{k−1}, θ), with the states integrated out. Its factors are the pointwise
 //! likelihood: they are summed to ln p(y | θ), and under all but exact equations they are what a reading
-//! says by itself, because the readings before it only find the start. They come from the filter, linearised
-//! along the states that fit the draw best.
+//! says by itself, because the readings before it only find the start. They are linear in the draw, as the
+//! posterior is that it comes from: innovations of the filter along the states of the fit, moved to first order.
 
 use std::f64::consts::TAU;
 
@@ -15,6 +15,7 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
 use super::{Fit, Track};
+use crate::filter::pass::{Forward, Means};
 use crate::filter::smoother::Smoother;
 use crate::model::small::cholesky;
 use crate::numerics::Trajectory;
@@ -22,8 +23,6 @@ use crate::numerics::step::Stepper;
 
 /// Deviations within which a bound shapes a posterior.
 const FELT: f64 = 8.0;
-/// Gauss–Newton steps that bring the states to a draw.
-const STEPS: usize = 4;
 /// Draws of a prior within bounds that are tried for each one that is kept.
 const TRIES: usize = 10_000;
 
@@ -120,23 +119,15 @@ impl Fit {
             noise: &noise,
         };
         let pass = base.forward(&track.smoothed);
-        let still = base.backward(&pass, &pass.means);
         let one = |draw: &Vec<f64>| {
-            let moved = base.backward(&pass, &base.shift(&track.smoothed, draw, &pass));
-            let states = track.smoothed.moved(1.0, &moved.moved(-1.0, &still));
-            let theta: Vec<f64> = self.theta.iter().zip(draw).map(|(t, d)| t + d).collect();
-            let own = Smoother {
-                theta: &theta,
-                ..base
-            };
-            let states = own.minimise(states, STEPS).0;
-            own.forward(&states).log_densities()
+            let means = base.shift(&track.smoothed, draw, &pass);
+            pass.log_densities(&means)
         };
         draws.par_iter().map(one).collect()
     }
 }
 
-impl crate::filter::pass::Forward {
+impl Forward {
     /// −½ (ln 2πs + ν²/s) of each measurement; NaN where there is none.
     fn log_densities(&self) -> Vec<f64> {
         let each = self
