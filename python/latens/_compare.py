@@ -251,7 +251,8 @@ class Residuals(Sequence[ResidualTest]):
         """
         import pandas
 
-        return pandas.DataFrame([vars(test) for test in self._tests])
+        frame: pandas.DataFrame = pandas.DataFrame([vars(test) for test in self._tests])
+        return frame
 
     def __repr__(self) -> str:
         lines = [

@@ -2,8 +2,10 @@
 //!
 //! The posterior is that of the fit under exact equations: the parameters with their prior, the first state of
 //! each record with its own, and every reading with the noise that the fit found. A point is simulated from start to
-//! end; nothing is linearised, and nothing is known of Newton's method or of eliminated states. Adaptive
-//! Metropolis (Haario, Saksman and Tamminen, 2001) in several chains that begin apart.
+//! end; nothing is linearised, and nothing is known of Newton's method or of eliminated states. Metropolis in several
+//! chains that begin apart, with steps x ← m + √(1 − β²)(x − m) + β ξ: these leave the normal distribution of ξ as
+//! it is (Neal 1999; Cotter and others 2013), so that only what the posterior differs from it is accepted or not. ξ has
+//! the covariance of the fit's own draws; that decides how fast the chains move, not where to.
 
 use latens::look::prior::starting_at;
 use latens::model::small::cholesky;
@@ -17,8 +19,11 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// The covariance of the steps is that of the samples so far from this many on, and is taken again as often.
-const ADAPTS: usize = 500;
+/// The length of the steps is chosen again after so many, in the beginning.
+const ADAPTS: usize = 100;
+/// Draws of the fit that the covariance of the steps is taken from, and how many of them at a time.
+const DRAWS: usize = 4000;
+const CHUNK: usize = 200;
 /// The part of a chain that is not counted.
 const BURN_IN: f64 = 0.3;
 
@@ -134,117 +139,109 @@ pub fn sample(fit: &Fit, options: &Options) -> Result<Vec<SampledConstant>, Erro
         fit,
     };
     let mut first = fit.theta.clone();
-    let mut width: Vec<f64> = (0..first.len())
-        .map(|i| fit.covariance.variance(i))
-        .collect();
-    for track in &tracks {
-        first.extend(track.free_run.row(0));
-        width.extend(track.deviations.row(0).iter().map(|d| d * d));
-    }
+    tracks.iter().for_each(|t| first.extend(t.free_run.row(0)));
+    let factor = joint_factor(fit, first.len())?;
     let chains: Vec<Vec<Vec<f64>>> = (0..options.chains as u64)
         .into_par_iter()
-        .map(|k| chain(&posterior, fit, &first, &width, options, k))
+        .map(|k| chain(&posterior, &first, &factor, options, k))
         .collect();
     Ok((0..model.unknowns.len())
         .map(|i| summary(fit, i, &chains))
         .collect())
 }
 
+/// L of the covariance L Lᵀ of θ and the starts, as the fit's own draws of both have it.
+fn joint_factor(fit: &Fit, d: usize) -> Result<Vec<f64>, Error> {
+    let draws = fit.parameter_draws(DRAWS);
+    let mut points = vec![];
+    for some in draws.chunks(CHUNK) {
+        let mut own: Vec<Vec<f64>> = some.to_vec();
+        for track in fit.trained() {
+            let states = fit.drawn_states(track, some);
+            for (point, drawn) in own.iter_mut().zip(&states) {
+                let each = drawn.row(0).iter().zip(track.smoothed.row(0));
+                point.extend(each.map(|(x, mean)| x - mean));
+            }
+        }
+        points.extend(own);
+    }
+    let n = points.len() as f64;
+    let mut covariance = vec![0.0; d * d];
+    for point in &points {
+        for i in 0..d {
+            for j in 0..=i {
+                covariance[i * d + j] += point[i] * point[j] / n;
+            }
+        }
+    }
+    (0..d).for_each(|i| covariance[i * d + i] *= 1.0 + 1e-9);
+    cholesky(&mut covariance, d)
+        .map_err(|_| Error::Setting("the draws of this fit are too few to sample from".into()))?;
+    Ok(covariance)
+}
+
+/// y of L y = x, and its half square.
+fn whitened(factor: &[f64], x: &[f64]) -> f64 {
+    let d = x.len();
+    let mut y = vec![0.0; d];
+    for i in 0..d {
+        let sum: f64 = (0..i).map(|j| factor[i * d + j] * y[j]).sum();
+        y[i] = (x[i] - sum) / factor[i * d + i];
+    }
+    0.5 * y.iter().map(|v| v * v).sum::<f64>()
+}
+
 /// The constants' entries of θ along a chain.
 fn chain(
     posterior: &Posterior,
-    fit: &Fit,
-    first: &[f64],
-    width: &[f64],
+    center: &[f64],
+    factor: &[f64],
     options: &Options,
     number: u64,
 ) -> Vec<Vec<f64>> {
-    let d = first.len();
+    let d = center.len();
     let mut rng = Pcg64::seed_from_u64(options.seed.wrapping_mul(1000).wrapping_add(number));
-    let mut at = first.to_vec();
-    // apart from each other: at a draw of the fit's own posterior
-    if let Some(draw) = fit.draws.get(number as usize) {
-        at.iter_mut().zip(draw).for_each(|(x, by)| *x += by);
-    }
-    let mut cost = posterior.cost(&at);
-    let mut factor: Vec<f64> = (0..d * d)
-        .map(|k| {
-            if k / d == k % d {
-                width[k / d].sqrt()
-            } else {
-                0.0
-            }
-        })
-        .collect();
-    // draws of θ know its correlations
-    if fit.draws.len() > 2 {
-        let p = fit.theta.len();
-        let n = fit.draws.len() as f64;
-        let mut covariance = vec![0.0; d * d];
-        for i in 0..d {
-            covariance[i * d + i] = width[i] * 1e-2 + 1e-300;
-        }
-        for draw in &fit.draws {
-            for i in 0..p {
-                for j in 0..p {
-                    covariance[i * d + j] += draw[i] * draw[j] / n;
-                }
-            }
-        }
-        if cholesky(&mut covariance, d).is_ok() {
-            factor = covariance;
-        }
-    }
-    let (mut mean, mut square, mut count) = (vec![0.0; d], vec![0.0; d * d], 0.0);
-    let mut scale = 0.5 * 2.38 / (d as f64).sqrt();
-    let (mut kept, mut accepted) = (Vec::with_capacity(options.steps), 0.0);
-    for step in 0..options.steps {
+    let mut normal = || -> Vec<f64> {
         let z: Vec<f64> = (0..d).map(|_| StandardNormal.sample(&mut rng)).collect();
-        let next: Vec<f64> = (0..d)
-            .map(|i| at[i] + scale * (0..=i).map(|j| factor[i * d + j] * z[j]).sum::<f64>())
+        let entry = |i: usize| (0..=i).map(|j| factor[i * d + j] * z[j]).sum::<f64>();
+        (0..d).map(entry).collect()
+    };
+    let moved = |by: &[f64]| -> Vec<f64> { center.iter().zip(by).map(|(c, b)| c + b).collect() };
+    // the chains begin apart from each other
+    let mut at = normal();
+    let mut uniform = Pcg64::seed_from_u64(options.seed.wrapping_mul(7777).wrapping_add(number));
+    let excess = |by: &[f64]| posterior.cost(&moved(by)) - whitened(factor, by);
+    let mut cost = excess(&at);
+    let (mut length, mut accepted) = (0.3_f64, 0.0);
+    let mut kept = Vec::with_capacity(options.steps);
+    let adapts = (BURN_IN * options.steps as f64) as usize;
+    for step in 0..options.steps {
+        let by = normal();
+        let rest = (1.0 - length * length).sqrt();
+        let next: Vec<f64> = at
+            .iter()
+            .zip(&by)
+            .map(|(a, b)| rest * a + length * b)
             .collect();
-        let next_cost = posterior.cost(&next);
-        let u: f64 = rng.random();
-        if u.ln() < cost - next_cost {
+        let next_cost = excess(&next);
+        let u: f64 = uniform.random();
+        if u.ln() < cost - next_cost || !cost.is_finite() {
             (at, cost) = (next, next_cost);
             accepted += 1.0;
         }
-        count += 1.0;
-        let before: Vec<f64> = at.iter().zip(&mean).map(|(x, m)| x - m).collect();
-        mean.iter_mut()
-            .zip(&before)
-            .for_each(|(m, b)| *m += b / count);
-        for i in 0..d {
-            for j in 0..d {
-                square[i * d + j] += before[i] * (at[j] - mean[j]);
-            }
-        }
-        if (step + 1) % ADAPTS == 0 && (step as f64) < BURN_IN * options.steps as f64 {
-            let enough = count > 20.0 * d as f64;
-            let rate = accepted / ADAPTS as f64;
-            scale *= if rate < 0.15 {
+        if (step + 1) % ADAPTS == 0 && step < adapts {
+            let factor: f64 = if accepted < 0.25 * ADAPTS as f64 {
                 0.8
-            } else if rate > 0.35 {
-                1.25
             } else {
-                1.0
+                1.2
             };
+            length = (length * factor).min(0.99);
             accepted = 0.0;
-            if enough {
-                let mut covariance: Vec<f64> = square.iter().map(|s| s / count).collect();
-                (0..d).for_each(|i| covariance[i * d + i] *= 1.0 + 1e-6);
-                if cholesky(&mut covariance, d).is_ok() {
-                    factor = covariance;
-                }
-                // what is far back was not yet there
-                if step < options.steps / 10 {
-                    (mean, square, count) = (at.clone(), vec![0.0; d * d], 1.0);
-                }
-            }
         }
-        kept.push(at[..fit.model.unknowns.len()].to_vec());
+        let constants = posterior.fit.model.unknowns.len();
+        kept.push(moved(&at)[..constants].to_vec());
     }
-    kept.split_off((BURN_IN * options.steps as f64) as usize)
+    kept.split_off(adapts)
 }
 
 fn summary(fit: &Fit, i: usize, chains: &[Vec<Vec<f64>>]) -> SampledConstant {

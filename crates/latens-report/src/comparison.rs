@@ -148,17 +148,16 @@ pub fn profiles(found: &Profile) -> String {
             .to_vec(),
     ];
     for c in &found.constants {
-        let end = |end: Option<f64>| end.map_or("open".into(), text::number);
+        // as precise as they are certain
+        let std = (c.linear.1 - c.linear.0) / 3.92;
+        let number = |value: f64| text::uncertain(value, std).0;
+        let end = |end: Option<f64>| end.map_or("open".into(), number);
         rows.push(vec![
             c.name.clone(),
-            text::number(c.value),
+            number(c.value),
             c.unit.clone(),
             format!("{} to {}", end(c.from), end(c.to)),
-            format!(
-                "{} to {}",
-                text::number(c.linear.0),
-                text::number(c.linear.1)
-            ),
+            format!("{} to {}", number(c.linear.0), number(c.linear.1)),
             c.remark().unwrap_or_default(),
         ]);
     }

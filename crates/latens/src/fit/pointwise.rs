@@ -129,12 +129,8 @@ impl Fit {
 
 impl Forward {
     /// −½ (ln 2πs + ν²/s) of each measurement; NaN where there is none.
-    fn log_densities(&self) -> Vec<f64> {
-        let each = self
-            .means
-            .innovation
-            .iter()
-            .zip(self.innovation_variances());
+    fn log_densities(&self, means: &Means) -> Vec<f64> {
+        let each = means.innovation.iter().zip(self.innovation_variances());
         each.map(|(v, s)| {
             if *s > 0.0 {
                 -0.5 * ((TAU * s).ln() + v * v / s)
