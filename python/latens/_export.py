@@ -73,13 +73,16 @@ def _in_chains(values: Array) -> Array:
 
 
 def _log_likelihood(fit: Fit, record: int, densities: Array) -> xarray.Dataset:
-    """ln p of each reading that was made, all channels in one variable."""
+    """ln p of each reading that was made, all channels in one variable; the first sample shows where a record
+    starts and says nothing by itself."""
     import xarray
 
     if not len(densities):
         return xarray.Dataset()
     channels = np.array(fit.model.measured)
-    samples, places = np.nonzero(~np.isnan(densities[0]))
+    made = ~np.isnan(densities[0])
+    made[0] = False
+    samples, places = np.nonzero(made)
     coordinates = {
         "time": ("reading", fit.records[record].t[samples]),
         "channel": ("reading", channels[places]),

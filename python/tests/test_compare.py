@@ -99,3 +99,10 @@ def test_residuals_of_a_right_model_are_noise(fit):
     assert not tests.rejected and all(t.p <= t.p_adjusted for t in tests)
     assert tests.to_frame().shape == (5, 9)
     assert fit.to_dict()["residuals"][0]["p"] == tests[0].p
+
+
+def test_leaving_readings_out_costs_as_many_parameters_as_there_are(fit):
+    # for a normal posterior the effective number of parameters of loo is that of the constants
+    arviz = pytest.importorskip("arviz")
+    loo = arviz.loo(fit.to_arviz())
+    assert abs(loo.p_loo - 2) < 0.8 and not loo.warning
