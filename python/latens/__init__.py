@@ -9,6 +9,7 @@
 """
 
 from . import systems
+from ._compare import Comparison, ConstantProfile, Profile, Residuals, ResidualTest, compare
 from ._constants import Constant, Constants, Population, Uncertain
 from ._errors import (
     Diverged,
@@ -31,7 +32,9 @@ from ._sweep import sweep
 __all__ = [
     "Band",
     "Check",
+    "Comparison",
     "Constant",
+    "ConstantProfile",
     "Constants",
     "Diverged",
     "Error",
@@ -46,9 +49,12 @@ __all__ = [
     "NetworkValue",
     "Population",
     "Prediction",
+    "Profile",
     "Progress",
     "Record",
     "RecordError",
+    "ResidualTest",
+    "Residuals",
     "SettingError",
     "Settings",
     "Solver",
@@ -56,6 +62,7 @@ __all__ = [
     "Stream",
     "Uncertain",
     "__version__",
+    "compare",
     "load",
     "sweep",
     "systems",

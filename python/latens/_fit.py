@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _latens
+from ._compare import Profile, Residuals
 from ._constants import Constant, Constants
 from ._errors import FitWarning, SettingError
 from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
@@ -422,6 +423,17 @@ class Fit:
         suspects: list[dict[str, Any]] = self.facts.get("suspects", [])
         return suspects
 
+    @cached_property
+    def residuals(self) -> Residuals:
+        """Tests of what the free runs leave of the records: whiteness, normality, correlation with each input and
+        dependence on each state, with p-values for correlated samples and for the number of tests. Empty where
+        there is no noise to test.
+
+        >>> fit.residuals[0].test, 0 <= fit.residuals[0].p_adjusted <= 1
+        ('whiteness', True)
+        """
+        return Residuals(self.facts.get("residuals", []))
+
     @property
     def seconds(self) -> float:
         """How long it took.
@@ -511,19 +523,22 @@ class Fit:
         theta, draws = self._raw.theta()
         if not len(draws):
             return {}
-        values = theta + draws
-        found: dict[str, Array] = {}
-        count = len(self.model.unknowns)
-        for k, name in enumerate(self.model.unknowns):
-            found[name] = self._raw.unknown(k, np.ascontiguousarray(values[:, k]))
-        at = count
-        for name, rows, columns in self._raw.weights:
-            block = values[:, at : at + rows * columns]
-            shape = (len(draws), rows) if name.endswith(".bias") else (len(draws), rows, columns)
-            found[name] = block.reshape(shape)
-            at += rows * columns
+        found = self._parameters(theta + draws)
         if self.states:
             found.update(self._drawn(0))
+        return found
+
+    def _parameters(self, values: Array) -> dict[str, Array]:
+        """Rows of θ by name: constants and weights."""
+        found: dict[str, Array] = {}
+        for k, name in enumerate(self.model.unknowns):
+            found[name] = self._raw.unknown(k, np.ascontiguousarray(values[:, k]))
+        at = len(self.model.unknowns)
+        for name, rows, columns in self._raw.weights:
+            block = values[:, at : at + rows * columns]
+            shape = (len(values), rows) if name.endswith(".bias") else (len(values), rows, columns)
+            found[name] = block.reshape(shape)
+            at += rows * columns
         return found
 
     def _drawn(self, track: int) -> dict[str, Array]:
@@ -598,6 +613,15 @@ class Fit:
             record = Record(t, u=u) if arrays else as_record(u, self.model, map)
             driving = record._driving(self._raw)
         return Prediction(self.model, self._raw.simulate(driving, steps + 1, given), "predicted")
+
+    def profile(self, *constants: str) -> Profile:
+        """How far the data let constants go: each is held at one value after another, and all else is fitted
+        again. All constants where none is named.
+
+        >>> fit.profile("gain")["gain"].unit
+        'm/s²/V'
+        """
+        return Profile(*self._raw.profile(list(constants)))
 
     def stream(
         self, *, learn: bool | None = None, forget: float | None = None, gate: float | None = None
@@ -695,18 +719,21 @@ class Fit:
         record as whole trajectories and, if asked for, the weights. Of an ensemble, or of
         several structures that speak together, those of the best: what the others add to bands is not in them.
 
+        The draws are independent; they stand as four chains, as ArviZ expects of a sampler.
+
         >>> dict(fit.to_xarray().sizes)
-        {'chain': 1, 'draw': 64, 'time': 401}
+        {'chain': 4, 'draw': 250, 'time': 401}
         """
         from ._export import to_xarray
 
         return to_xarray(self, record, weights)
 
     def to_arviz(self, record: int = 0, *, weights: bool = False) -> arviz.InferenceData:
-        """The same for ArviZ, with the record's measurements and inputs beside it.
+        """The same for ArviZ, with the record's measurements and inputs beside it, draws of the prior, and the
+        `log_likelihood` of each reading from those before it, for `az.loo` and `az.compare`.
 
         >>> fit.to_arviz().groups()
-        ['posterior', 'observed_data', 'constant_data']
+        ['posterior', 'log_likelihood', 'prior', 'observed_data', 'constant_data']
         """
         from ._export import to_arviz
 

@@ -11,14 +11,14 @@ use latens_export::Target;
 use latens_report::evaluator::Evaluator;
 use latens_report::figures::{self, What};
 use latens_report::picture::Form;
-use latens_report::{page, summary, words};
+use latens_report::{comparison, page, profiles, summary, words};
 use numpy::{IntoPyArray, PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
 use crate::arrays::{Columns, Matrix, Vector, columns, matrix};
-use crate::errors::{Result, place, places, setting};
+use crate::errors::{Failure, Result, place, places, setting};
 use crate::learn::NAME;
 use crate::model::Model;
 use crate::pool;
@@ -162,6 +162,71 @@ impl Fit {
         let form = [drawn.len(), track.record.len(), fit.model.states.len()];
         let values: Vec<f64> = drawn.iter().flat_map(|d| d.as_slice()).copied().collect();
         Ok(values.into_pyarray(py).reshape(form)?)
+    }
+
+    /// Draws of δθ, as many as are asked for where the posterior is normal, and of θ before the data.
+    fn draws<'py>(&self, py: Python<'py>, count: usize) -> Result<(Matrix<'py>, Matrix<'py>)> {
+        let n = self.0.theta.len();
+        let draws = self.0.parameter_draws(count);
+        let prior = self.0.prior_draws(draws.len());
+        Ok((
+            matrix(py, draws.concat(), n)?,
+            matrix(py, prior.concat(), n)?,
+        ))
+    }
+
+    /// Of so many draws: trajectories of a record, and ln p of its readings; draws × samples × states, or channels.
+    fn pointwise<'py>(
+        &self,
+        py: Python<'py>,
+        track: usize,
+        count: usize,
+    ) -> Result<(Bound<'py, PyArray3<f64>>, Bound<'py, PyArray3<f64>>)> {
+        let (fit, track) = (&self.0, &self.0.tracks[track]);
+        let work = || {
+            let draws = fit.parameter_draws(count);
+            let densities = fit.log_likelihood(track, &draws);
+            (fit.drawn_states(track, &draws), densities)
+        };
+        let (drawn, densities) = pool::work(py, work)?;
+        let samples = track.record.len();
+        let states: Vec<f64> = drawn.iter().flat_map(|d| d.as_slice()).copied().collect();
+        let form = [drawn.len(), samples, fit.model.states.len()];
+        let states = states.into_pyarray(py).reshape(form)?;
+        let form = [densities.len(), samples, fit.model.measurements.len()];
+        let densities = densities.concat().into_pyarray(py).reshape(form)?;
+        Ok((states, densities))
+    }
+
+    /// Which of several fits is the better one: facts as JSON, and a table. It comes first itself.
+    fn compare(
+        &self,
+        py: Python,
+        others: Vec<PyRef<Self>>,
+        names: Vec<String>,
+        folds: usize,
+    ) -> PyResult<(String, String)> {
+        let mut fits: Vec<latens::Fit> = vec![self.0.clone()];
+        fits.extend(others.iter().map(|other| other.0.clone()));
+        for (fit, name) in fits.iter_mut().zip(names) {
+            fit.name = name;
+        }
+        let options = latens::CompareOptions { folds };
+        let found = pool::watched(py, |observer| {
+            let fits: Vec<&latens::Fit> = fits.iter().collect();
+            latens::compare(&fits, options, observer)
+        })?;
+        let found = found.map_err(Failure::from)?.at(Door::Python);
+        Ok((json!(found).to_string(), comparison::table(&found)))
+    }
+
+    /// Profiles of constants: facts as JSON, a table and a figure.
+    fn profile(&self, py: Python, names: Vec<String>) -> PyResult<(String, String, String)> {
+        let fit = &self.0;
+        let found = pool::watched(py, |observer| latens::profile(fit, &names, observer))?;
+        let found = found.map_err(Failure::from)?;
+        let table = comparison::profiles(&found);
+        Ok((json!(found).to_string(), table, profiles::draw(&found)))
     }
 
     /// Values of an unknown constant at entries of θ.

@@ -1,10 +1,19 @@
 //! Threads that work while Python does something else.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use latens::Error;
+use latens::solve::Progress;
+use latens::{Error, Observer};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::errors::Failure;
+
+/// How long a signal may wait.
+const SIGNALS: Duration = Duration::from_millis(10);
 
 /// Of a worker; as large as that of a program's main thread.
 const STACK: usize = 8 << 20;
@@ -39,6 +48,38 @@ pub fn of(threads: Option<usize>) -> Result<Arc<ThreadPool>, Error> {
             Ok(pool)
         }
     }
+}
+
+/// What stops where somebody presses Ctrl-C.
+struct Stoppable<'s>(&'s AtomicBool);
+
+impl Observer for Stoppable<'_> {
+    fn progress(&mut self, _: &Progress) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The same for work that takes long: Ctrl-C ends it.
+pub fn watched<T: Send>(
+    py: Python,
+    task: impl FnOnce(&mut dyn Observer) -> T + Send,
+) -> PyResult<T> {
+    let pool = of(None).map_err(Failure::from)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| pool.install(|| task(&mut Stoppable(&stop))));
+        let mut pressed = None;
+        while !worker.is_finished() {
+            py.detach(|| std::thread::sleep(SIGNALS));
+            if let Err(error) = py.check_signals() {
+                stop.store(true, Ordering::Relaxed);
+                pressed = Some(error);
+            }
+        }
+        let panicked = || PyRuntimeError::new_err("this failed unexpectedly; please report it");
+        let done = worker.join().map_err(|_| panicked())?;
+        pressed.map_or(Ok(done), Err)
+    })
 }
 
 /// Works on the shared threads without the interpreter.

@@ -88,3 +88,12 @@ def test_check(program: Program, fitted: latens.Fit) -> None:
     line = told(program, "check", "slide.toml", "1.csv", "2.csv")
     own = dict(fitted.model.check(["1.csv", "2.csv"]))
     assert plain(own) == plain(line)
+
+
+def test_compare_and_profile(program: Program, fit: latens.Fit) -> None:
+    for name in "ab":
+        fit.save(name)
+    found = latens.compare(latens.load("a"), latens.load("b"), names=["a", "b"])
+    assert told(program, "compare", "a", "b") == {**found.facts, "seconds": pytest.approx(0, abs=1e9)}
+    profile = latens.load("a").profile("gain")
+    assert plain(told(program, "profile", "a", "gain", "-q")) == plain(profile.facts)

@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 
 use args::{assignments, model, output, records, settings};
 use terminal::failure::{self, Failure};
-use terminal::{interrupt, pace, progress, text};
+use terminal::{interrupt, pace, progress, steps, text};
 
 const AFTER_HELP: &str = "\
 First steps:
@@ -57,6 +57,8 @@ enum Verb {
     Export(commands::export::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Lab(commands::lab::Arguments),
+    Compare(commands::compare::Arguments),
+    Profile(commands::profile::Arguments),
     Report(commands::report::Arguments),
     Plot(commands::plot::Arguments),
     Data(commands::data::Arguments),
@@ -70,7 +72,13 @@ impl Verb {
     fn takes_long(&self) -> bool {
         matches!(
             self,
-            Self::Demo(_) | Self::Fit(_) | Self::Stream(_) | Self::Reproduce(_) | Self::Lab(_)
+            Self::Demo(_)
+                | Self::Fit(_)
+                | Self::Compare(_)
+                | Self::Profile(_)
+                | Self::Stream(_)
+                | Self::Reproduce(_)
+                | Self::Lab(_)
         )
     }
 }
@@ -97,6 +105,8 @@ fn main() -> ExitCode {
         Verb::Export(arguments) => commands::export::run(&arguments),
         Verb::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Verb::Lab(arguments) => commands::lab::run(&arguments),
+        Verb::Compare(arguments) => commands::compare::run(&arguments),
+        Verb::Profile(arguments) => commands::profile::run(&arguments),
         Verb::Report(arguments) => commands::report::run(&arguments),
         Verb::Plot(arguments) => commands::plot::run(&arguments),
         Verb::Data(arguments) => commands::data::run(&arguments),

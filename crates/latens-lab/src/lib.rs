@@ -2,7 +2,8 @@
 //!
 //! [`rivals`] are the methods of others: three of them learn the model's own θ and register as solvers
 //! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison,
-//! [`gallery`] fits problems of many fields, right, with a network and slightly wrong. The core knows
+//! [`gallery`] fits problems of many fields, right, with a network and slightly wrong,
+//! [`sampler`] samples a posterior, to hold intervals against. The core knows
 //! nothing of this crate.
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ pub mod generate;
 pub mod host;
 pub mod reproduce;
 pub mod rivals;
+pub mod sampler;
 
 use latens::solve;
 use rivals::{Rival, RivalSolver};

@@ -15,6 +15,7 @@
 pub mod base64;
 pub mod check;
 pub mod colours;
+pub mod comparison;
 pub mod equation;
 pub mod evaluator;
 pub mod field;
@@ -26,6 +27,7 @@ pub mod page;
 pub mod panels;
 pub mod picture;
 pub mod plot;
+pub mod profiles;
 mod residuals;
 mod scale;
 pub mod summary;

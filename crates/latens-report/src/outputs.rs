@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use latens::described;
 use latens::described::{Described, Value};
-use latens::fit::Proof;
+use latens::fit::{Comparison, Profile, Proof, ResidualTest};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
 use latens::look::{Finding, Invariance, Leaving, Suspect};
@@ -64,6 +64,8 @@ pub fn schema(verb: &str) -> Option<Value> {
         }),
         "check" => CheckOutput::schema(),
         "export" => ExportOutput::schema(),
+        "compare" => CompareOutput::schema(),
+        "profile" => ProfileOutput::schema(),
         _ => return None,
     })
 }
@@ -74,6 +76,8 @@ described! {
 pub struct FitSummary {
     /// What sensors and residuals show to be wrong.
     pub findings: Vec<Told>,
+    /// Tests of what is left of the records.
+    pub residuals: Vec<ResidualTest>,
     /// What must be known before all else.
     pub alarms: Vec<String>,
     /// How good it is, how far to trust it, what to do next.
@@ -319,6 +323,26 @@ pub struct ColumnUse {
     pub highest: Option<f64>,
     /// Empty cells.
     pub missing: usize,
+}
+
+/// latens compare
+#[derive(Debug, Clone, Serialize)]
+pub struct CompareOutput {
+    #[serde(flatten)]
+    pub found: Comparison,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// latens profile
+#[derive(Debug, Clone, Serialize)]
+pub struct ProfileOutput {
+    #[serde(flatten)]
+    pub found: Profile,
+    /// The figure, where one was asked for.
+    pub output: Option<String>,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// latens export

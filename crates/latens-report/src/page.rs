@@ -349,7 +349,7 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
         let plots = residuals::innovation(one, &shown.model.time_unit);
         content += &grid(&plots, [390.0, 240.0]);
     }
-    content
+    content + &residuals::tests(shown)
 }
 
 fn convergence_section(runs: &[Fit]) -> String {

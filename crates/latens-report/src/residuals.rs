@@ -1,7 +1,13 @@
-//! The figures of the innovations of a channel.
+//! What is left of the records: figures of the innovations of a channel, and the tests of residuals.
+
+use latens::fit::Fit;
+use latens::fit::diagnosis::{LEVEL, Test};
+use latens::text;
 
 use crate::innovations::{Against, BINS, Innovations};
-use crate::plot::{Axis, Mark, Plot, Shape, labelled};
+use crate::plot::{Axis, Mark, Plot, Shape, escape, labelled};
+use crate::tables::table;
+use crate::words;
 
 /// Whiteness, histogram, consistency, and what is left against each input that moves.
 pub fn innovation(found: &Innovations, time_unit: &str) -> Vec<Plot> {
@@ -91,4 +97,62 @@ pub fn innovation(found: &Innovations, time_unit: &str) -> Vec<Plot> {
         });
     }
     plots
+}
+
+/// Tests of what is left of the records.
+pub fn tests(shown: &Fit) -> String {
+    let facts = &shown.facts;
+    if facts.residuals.is_empty() {
+        return String::new();
+    }
+    let several = facts
+        .residuals
+        .iter()
+        .any(|t| t.file != facts.residuals[0].file);
+    let mut rows = vec![cells([
+        "channel",
+        "test",
+        "p",
+        "p, of all tests",
+        "of the variance",
+        "",
+    ])];
+    for test in &facts.residuals {
+        let file = if several {
+            format!(" ({})", test.file)
+        } else {
+            String::new()
+        };
+        let signal = test.signal.as_deref().unwrap_or_default();
+        let what = match test.test {
+            Test::Whiteness => "whiteness".into(),
+            Test::Normality => "normality".into(),
+            Test::Input => format!("correlation with {signal}"),
+            Test::State => format!("dependence on {signal}"),
+        };
+        let shown = |p: f64| words::p_value(p).trim_start_matches("= ").to_string();
+        rows.push(cells([
+            &format!("{}{file}", test.channel),
+            &what,
+            &shown(test.p),
+            &shown(test.p_adjusted),
+            &test
+                .explained
+                .map_or(String::new(), |e| text::percent(e.max(1e-6))),
+            &if test.is_rejected() {
+                test.words()
+            } else {
+                String::new()
+            },
+        ]));
+    }
+    let caption = format!(
+        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {} it is not noise alone; the part of the variance says whether that matters.",
+        text::number(LEVEL)
+    );
+    table(&caption, &rows)
+}
+
+fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(escape).to_vec()
 }

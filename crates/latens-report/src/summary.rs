@@ -222,6 +222,7 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
     let verdict = verdict::verdict(model, facts, "RUN");
     FitSummary {
         findings: Told::findings(&facts.findings),
+        residuals: facts.residuals.clone(),
         alarms: verdict.alarms,
         verdict: verdict.sentences.to_vec(),
         solver: facts.solver.clone(),

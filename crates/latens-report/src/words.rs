@@ -1,7 +1,7 @@
 //! A fit in plain words: what to believe of it, and what not.
 
 use latens::fit;
-use latens::fit::{Facts, RecordFacts, Role};
+use latens::fit::{Facts, RecordFacts, ResidualTest, Role};
 use latens::look::check::{DETERMINED, Sight};
 use latens::look::{Finding, RESOLUTION};
 use latens::numerics::score::named::Scores;
@@ -38,8 +38,40 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
         lines.extend(members(facts));
     }
     lines.extend(held_back(facts));
+    lines.extend(residuals(facts));
     lines.extend(contradicted(facts));
     lines
+}
+
+/// What tests show of residuals that no finding is made of: it is significant, and small.
+fn residuals(facts: &Facts) -> Vec<String> {
+    let found = |channel: &str| facts.findings.iter().any(|f| f.channel() == channel);
+    let rejected = facts.residuals.iter().filter(|t| t.is_rejected());
+    let rejected: Vec<&ResidualTest> = rejected.filter(|t| !found(&t.channel)).collect();
+    let mut channels: Vec<&str> = rejected.iter().map(|t| t.channel.as_str()).collect();
+    channels.dedup();
+    let line = |channel: &str| {
+        let own = rejected.iter().filter(|t| t.channel == channel);
+        let strongest = own.min_by(|a, b| a.p_adjusted.total_cmp(&b.p_adjusted))?;
+        let part = strongest.explained.map_or(String::new(), |part| {
+            format!(", {} of their variance", text::percent(part.max(1e-6)))
+        });
+        Some(format!(
+            "the residuals of {channel} are not noise alone: {} (p {}{part}), which is too little to contradict the model",
+            strongest.words(),
+            p_value(strongest.p_adjusted)
+        ))
+    };
+    channels.into_iter().filter_map(line).collect()
+}
+
+/// A p-value after the letter: `= 0.03`, or `< 0.0001`.
+pub fn p_value(p: f64) -> String {
+    if p < 1e-4 {
+        "< 0.0001".into()
+    } else {
+        format!("= {}", text::number((p * 1e4).round() / 1e4))
+    }
 }
 
 /// Constants that trade off.

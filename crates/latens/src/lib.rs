@@ -172,8 +172,11 @@ use latens_model as model;
 pub use latens_model::{suggest, systems};
 
 pub use error::{Divergence, Door, Error};
+pub use fit::compare::{CompareOptions, Compared, Comparison, Difference, Strength, compare};
+pub use fit::diagnosis::{ResidualTest, Test};
 pub use fit::facts::{BoundName, Constant, Facts, RecordFacts, Role};
 pub use fit::predict::{Prediction, Start};
+pub use fit::profile::{ConstantProfile, Open, Profile, ProfilePoint, profile};
 pub use fit::using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,
     Simulated, SimulationFacts,

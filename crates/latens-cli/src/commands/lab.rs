@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use latens::Fit;
 use latens_lab::export;
 use latens_lab::gallery::{self, Half, Options, Variant};
 use latens_lab::host::{self, Host};
+use latens_lab::sampler;
 
 use crate::failure::Failure;
 use crate::{interrupt, text};
@@ -21,6 +23,7 @@ pub struct Arguments {
 enum Experiment {
     Gallery(GalleryArguments),
     Export(ExportArguments),
+    Sample(SampleArguments),
 }
 
 const AFTER_HELP: &str = "\
@@ -113,6 +116,66 @@ struct ExportArguments {
     quiet: bool,
 }
 
+const AFTER_SAMPLE_HELP: &str = "\
+For example, beside latens profile run:
+  latens lab sample run --steps 100000
+
+The posterior is that of the fit under exact equations, simulated from start to end at every step: nothing is
+linearised. It takes as long as so many simulations of the records, times the chains.
+
+Exit codes: 0 done, 1 error, 2 wrong usage.";
+
+/// Sample the posterior of a run's constants with a long Markov chain, to hold its intervals against
+#[derive(Args)]
+#[command(after_help = AFTER_SAMPLE_HELP)]
+struct SampleArguments {
+    /// The run folder that `latens fit` wrote
+    run: PathBuf,
+    /// Steps of each chain
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    steps: u64,
+    /// Chains, side by side
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    chains: u64,
+    /// Of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+fn sample(arguments: &SampleArguments) -> Result<(), Failure> {
+    let fit = Fit::load(&arguments.run)?;
+    let options = sampler::Options {
+        chains: arguments.chains as usize,
+        steps: arguments.steps as usize,
+        seed: arguments.seed,
+    };
+    let found = sampler::sample(&fit, &options)?;
+    if arguments.json {
+        return text::print_json(&serde_json::json!({ "run": fit.name, "constants": found }));
+    }
+    let head = ["", "median", "95 %", "±", "effective", "R̂"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    rows.extend(found.iter().map(|c| {
+        vec![
+            c.name.clone(),
+            text::number(c.median),
+            format!(
+                "{} to {}",
+                text::number(c.interval.0),
+                text::number(c.interval.1)
+            ),
+            text::number(c.error),
+            format!("{:.0}", c.effective),
+            format!("{:.3}", c.r_hat),
+        ]
+    }));
+    let sides = vec![text::Side::Left; head.len()];
+    text::print(&text::table(2, &sides, &rows))
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum HalfName {
     Choose,
@@ -141,6 +204,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.experiment {
         Experiment::Gallery(arguments) => run_gallery(arguments),
         Experiment::Export(arguments) => run_export(arguments),
+        Experiment::Sample(arguments) => sample(arguments),
     }
 }
 

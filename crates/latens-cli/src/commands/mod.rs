@@ -1,6 +1,7 @@
 //! The verbs, a file each.
 
 pub mod check;
+pub mod compare;
 pub mod data;
 pub mod demo;
 pub mod estimate;
@@ -11,6 +12,7 @@ pub mod lab;
 mod learned;
 pub mod plot;
 pub mod predict;
+pub mod profile;
 pub mod report;
 pub mod reproduce;
 pub mod rivals;

@@ -4,4 +4,5 @@ pub mod failure;
 pub mod interrupt;
 pub mod pace;
 pub mod progress;
+pub mod steps;
 pub mod text;

@@ -295,3 +295,41 @@ fn a_run_is_exported_to_every_target() {
     }
     place.fails(2, "export run --to cobol");
 }
+
+/// The same data with and without drag: the one with drag is better, by a sentence and by its object; and its
+/// constants have profiles, with a figure. Runs of other records are refused.
+#[test]
+fn models_are_compared_and_constants_profiled() {
+    let place = slide();
+    let without = SLIDE
+        .replace(" - drag*v", "")
+        .replace(
+            "drag = { guess = 1, scale = 0.5, positive = true, unit = \"1/s\" }\n",
+            "",
+        )
+        .replace("drag = 1.4\n", "");
+    place.write("free.toml", &without);
+    place.distrusts("fit free.toml record.csv -q --no-report -o free");
+    let shown = place.succeeds("compare free run");
+    assert!(
+        shown.out.contains("run is better than free, beyond doubt"),
+        "{}",
+        shown.out
+    );
+    let found = object(&place, "compare free run --json");
+    assert_eq!(found["models"][0]["run"], "run");
+    assert_eq!(found["verdict"]["strength"], "decisive");
+    place.succeeds("fit slide.toml other.csv -q --no-report -o other");
+    let refused = place.fails(1, "compare run other");
+    assert!(refused.contains("learned from other readings"), "{refused}");
+
+    let found = object(&place, "profile run drag -o drag.svg --json -q");
+    let drag = &found["constants"][0];
+    assert!(drag["from"].as_f64().unwrap() < 1.4 + 0.1 && drag["to"].as_f64().unwrap() > 1.4 - 0.1);
+    assert!(place.read("drag.svg").contains("rise of the objective"));
+    assert!(
+        place
+            .fails(1, "profile run drga")
+            .contains("did you mean `drag`?")
+    );
+}

@@ -82,6 +82,7 @@ impl<'a> States<'a> {
             report: None,
             found: FitSummary {
                 findings: vec![],
+                residuals: vec![],
                 alarms: vec![],
                 verdict: vec![],
                 solver: name.into(),

@@ -5,3 +5,4 @@ mod gallery;
 #[path = "../../../latens-model/tests/it/oracle/mod.rs"]
 mod oracle;
 mod rivals;
+mod sampler;

@@ -71,6 +71,11 @@ impl Forward {
         self.variance.iter().filter(|s| **s > 0.0).count()
     }
 
+    /// s of each channel at each sample; 0 where it was not measured.
+    pub(crate) fn innovation_variances(&self) -> &[f64] {
+        &self.variance
+    }
+
     /// Σ ln s.
     pub fn log_variance(&self) -> f64 {
         let terms = self.variance.iter().filter(|s| **s > 0.0);

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
-use super::{Fit, Prediction, Predictor, Proof, Track, Warning};
+use super::{Fit, Prediction, Predictor, Proof, ResidualTest, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::look::check::Sight;
@@ -120,6 +120,9 @@ pub struct Facts {
     /// What sensors and residuals show to be wrong.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Tests of what is left of the records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residuals: Vec<ResidualTest>,
     /// The unknown constants as they were learned.
     pub unknowns: Vec<Constant>,
     /// Their correlation, row by row.
@@ -556,6 +559,7 @@ impl Facts {
             suspects: vec![],
             records: vec![],
             findings: vec![],
+            residuals: vec![],
             unknowns: constants(
                 model,
                 settings,

@@ -8,7 +8,7 @@
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, population, proof, residuals};
+use super::{Fit, Track, diagnosis, population, proof, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -323,6 +323,7 @@ fn once(
                     fit.facts.proof = proof::held_back(solver, p, &fit, observer)?;
                 }
                 fit.facts.findings = residuals::findings(&fit);
+                fit.facts.residuals = diagnosis::tests(&fit);
                 Ok::<_, Error>(fit)
             })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);
@@ -460,6 +461,7 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
     fit.facts.records = record_facts(&fit, stepper, data, &tracks);
     fit.tracks = tracks;
     fit.facts.findings = residuals::findings(&fit);
+    fit.facts.residuals = diagnosis::tests(&fit);
     let facts = members
         .iter()
         .enumerate()

@@ -6,17 +6,24 @@
 
 pub mod adapt;
 pub mod begun;
+mod comparable;
+pub mod compare;
+pub mod diagnosis;
 pub mod draws;
 pub mod ensemble;
 mod explain;
 pub mod facts;
+pub mod held_out;
 pub mod innovations;
 mod late;
 pub mod learn;
 pub mod online;
+mod pointwise;
 mod population;
 pub mod predict;
+pub mod profile;
 pub mod proof;
+mod reopened;
 mod residuals;
 pub mod stream;
 mod suspects;
@@ -25,11 +32,14 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
+pub use compare::{CompareOptions, Comparison, compare};
+pub use diagnosis::ResidualTest;
 pub use facts::{
     BoundName, Constant, Facts, MemberFacts, OwnValue, PassFacts, Population, RecordFacts, Role,
     trading,
 };
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
+pub use profile::{Profile, profile};
 pub use proof::Proof;
 pub(crate) use suspects::refuse_suspects;
 pub use using::{

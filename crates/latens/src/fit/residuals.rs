@@ -20,7 +20,7 @@ const CORRELATED_DEVIATIONS: f64 = 4.7;
 /// The correlated part of a misfit matters from this part of it on …
 const MATERIAL_PART: f64 = 0.15;
 /// … and where the whole misfit is this part of the range.
-const MATERIAL_RANGE: f64 = 3e-3;
+pub(super) const MATERIAL_RANGE: f64 = 3e-3;
 /// A candidate explains a misfit where it has at least this part of the correlated one; a fault of a
 /// sensor is named before a signal that explains hardly more.
 const EXPLAINS: f64 = 0.5;

@@ -3,6 +3,7 @@
 pub mod bounded;
 pub mod linalg;
 pub mod objective;
+pub mod probability;
 pub mod score;
 pub mod step;
 mod trajectory;

@@ -45,22 +45,51 @@ pub fn colour(values: &[f64]) -> Option<Colour> {
         samples: 1,
     };
     let mut scales = vec![];
-    let mut size = 2;
-    while values.len() / size >= FEWEST_BLOCKS {
-        let sums = values.chunks_exact(size).map(|b| b.iter().sum::<f64>());
-        let blocks = (values.len() / size) as f64;
-        let ratio = sums.map(|s| s * s).sum::<f64>() / (size as f64 * square * blocks);
+    for Blocks {
+        size,
+        blocks,
+        ratio,
+    } in block_sums(values)
+    {
         let deviations = chi_square_deviations(ratio, blocks);
         found.deviations = found.deviations.max(deviations);
         let shared = ((ratio - 1.0) / (size as f64 - 1.0)).clamp(0.0, 1.0);
         scales.push((size, shared, deviations));
-        size *= 2;
     }
     let notable = scales.iter().filter(|s| s.2 > NOTABLE_DEVIATIONS);
     found.shared = notable.clone().map(|s| s.1).fold(0.0, f64::max);
     let wide = notable.filter(|s| s.1 >= 0.5 * found.shared).map(|s| s.0);
     found.samples = wide.max().unwrap_or(1);
     Some(found)
+}
+
+/// Sums over blocks of one size.
+pub struct Blocks {
+    /// Samples of a block.
+    pub size: usize,
+    /// Their number m.
+    pub blocks: f64,
+    /// Σ S²/(Bσ² m): χ² over its m degrees of freedom, where the sequence is white.
+    pub ratio: f64,
+}
+
+/// Sums over blocks of 2, 4, 8, … samples, while there are enough of them.
+pub fn block_sums(values: &[f64]) -> Vec<Blocks> {
+    let square = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
+    let mut all = vec![];
+    let mut size = 2;
+    while values.len() / size >= FEWEST_BLOCKS {
+        let sums = values.chunks_exact(size).map(|b| b.iter().sum::<f64>());
+        let blocks = (values.len() / size) as f64;
+        let ratio = sums.map(|s| s * s).sum::<f64>() / (size as f64 * square * blocks);
+        all.push(Blocks {
+            size,
+            blocks,
+            ratio,
+        });
+        size *= 2;
+    }
+    all
 }
 
 /// Whether nothing tells a sequence from white noise: neither its block sums nor the correlations of

@@ -296,7 +296,8 @@ kept!(Evidence {
     log,
     determined,
     directions,
-    parts
+    parts,
+    prior
 });
 kept!(PassReport {
     pass,

@@ -181,6 +181,8 @@ pub enum Trial {
     Pieces,
     /// Halves of the records are predicted by what is learned from the others.
     Halves,
+    /// A fold of so many that is held back in a comparison.
+    Fold(usize, usize),
 }
 
 impl fmt::Display for Trial {
@@ -191,6 +193,7 @@ impl fmt::Display for Trial {
             Self::AsIfNoisy => f.write_str("as if there were noise"),
             Self::Pieces => f.write_str("pieces of the records"),
             Self::Halves => f.write_str("halves held back"),
+            Self::Fold(fold, of) => write!(f, "fold {fold} of {of} held back"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bands;
 mod check;
+mod compare;
 mod constants;
 mod dense;
 mod findings;

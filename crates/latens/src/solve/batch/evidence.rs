@@ -89,6 +89,9 @@ pub struct Evidence {
     /// The same for each unknown constant and each network by itself.
     #[serde(default)]
     pub parts: Vec<Part>,
+    /// The variances of the prior of θ at the end; none in a folder of an earlier version.
+    #[serde(default)]
+    pub prior: Vec<f64>,
 }
 
 described! {
@@ -103,6 +106,7 @@ pub struct Part {
 }
 
 /// The posterior of θ around the minimum.
+#[derive(Clone)]
 pub(super) struct Posterior {
     /// λ.
     values: Vec<f64>,
@@ -135,6 +139,11 @@ impl Posterior {
     /// The standard deviation of an entry of θ before the data.
     pub fn prior_std(&self, i: usize) -> f64 {
         self.root[i]
+    }
+
+    /// ½ ln det(I + P_θ0 A): what the width of the posterior takes from ln p(y).
+    pub fn volume(&self) -> f64 {
+        0.5 * self.values.iter().map(|v| v.ln_1p()).sum::<f64>()
     }
 
     /// A column of the covariance of θ.
@@ -171,10 +180,11 @@ impl Posterior {
         let networks = networks.zip(model.system.weight_ranges());
         let networks = networks.map(|(network, range)| part(&network.name, range));
         Evidence {
-            log: likelihood - 0.5 * self.values.iter().map(|v| v.ln_1p()).sum::<f64>(),
+            log: likelihood - self.volume(),
             determined: known.sum(),
             directions: self.values.len(),
             parts: constants.chain(networks).collect(),
+            prior: self.root.iter().map(|r| r * r).collect(),
         }
     }
 

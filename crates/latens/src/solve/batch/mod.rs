@@ -11,6 +11,7 @@
 //! inflated until they count for what they are worth ([`Newton::variance_inflation`]), or no prior
 //! would count. For the states of such a system the evidence says which stage's noise to take.
 
+pub(crate) mod again;
 mod cut;
 pub mod damping;
 pub mod evidence;

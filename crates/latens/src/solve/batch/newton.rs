@@ -101,6 +101,8 @@ pub(super) struct Newton<'a> {
     prior: &'a [f64],
     /// Whether simulations are tried in place of trajectories.
     simulates: bool,
+    /// The entry of θ that stays where it is.
+    held: Option<usize>,
 }
 
 impl<'a> Newton<'a> {
@@ -114,7 +116,14 @@ impl<'a> Newton<'a> {
             noise: each.collect(),
             prior,
             simulates: true,
+            held: None,
         }
+    }
+
+    /// The same with an entry of θ held where it is.
+    pub fn holding(mut self, entry: usize) -> Self {
+        self.held = Some(entry);
+        self
     }
 
     /// The same without simulations: with loose physics and noise the trajectory is what the data
@@ -379,7 +388,10 @@ impl<'a> Newton<'a> {
         factor: &Factor,
     ) -> (Vec<f64>, Vec<f64>) {
         let unknowns = self.problem.model.unknowns.iter();
-        let bounds: Vec<Bounds> = unknowns.map(|u| u.bounds()).collect();
+        let mut bounds: Vec<Bounds> = unknowns.map(|u| u.bounds()).collect();
+        if let Some(i) = self.held {
+            bounds[i] = (theta[i], theta[i]);
+        }
         let moved = |increment: &[f64]| -> Vec<f64> {
             theta.iter().zip(increment).map(|(t, d)| t + d).collect()
         };

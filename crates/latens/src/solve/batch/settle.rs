@@ -56,7 +56,7 @@ pub(super) struct Settled {
 
 /// The prior of a record's start as wide as the states have proved to range: what was guessed of a
 /// hidden state before anything was learned may be far off.
-fn open_start(problem: &Problem, iterate: &Iterate, noise: &mut Noise) {
+pub(super) fn open_start(problem: &Problem, iterate: &Iterate, noise: &mut Noise) {
     let mut scales = problem.scales.clone();
     refine(problem.model, &mut scales, &iterate.states);
     for (i, state) in problem.model.states.iter().enumerate() {
