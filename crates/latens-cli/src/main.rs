@@ -54,6 +54,7 @@ enum Verb {
     Predict(commands::predict::Arguments),
     Estimate(commands::estimate::Arguments),
     Stream(commands::stream::Arguments),
+    Distill(commands::distill::Arguments),
     Export(commands::export::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Lab(commands::lab::Arguments),
@@ -70,7 +71,12 @@ impl Verb {
     fn takes_long(&self) -> bool {
         matches!(
             self,
-            Self::Demo(_) | Self::Fit(_) | Self::Stream(_) | Self::Reproduce(_) | Self::Lab(_)
+            Self::Demo(_)
+                | Self::Fit(_)
+                | Self::Distill(_)
+                | Self::Stream(_)
+                | Self::Reproduce(_)
+                | Self::Lab(_)
         )
     }
 }
@@ -94,6 +100,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => commands::predict::run(&arguments),
         Verb::Estimate(arguments) => commands::estimate::run(&arguments),
         Verb::Stream(arguments) => commands::stream::run(&arguments),
+        Verb::Distill(arguments) => commands::distill::run(&arguments),
         Verb::Export(arguments) => commands::export::run(&arguments),
         Verb::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Verb::Lab(arguments) => commands::lab::run(&arguments),

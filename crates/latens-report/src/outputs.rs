@@ -14,6 +14,7 @@ use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
 use latens::solve::ladder::Rung;
 use latens::{Door, SimulationFacts, Warning};
+use latens_distill::Distilled;
 use serde::Serialize;
 use serde_json::json;
 
@@ -64,6 +65,7 @@ pub fn schema(verb: &str) -> Option<Value> {
         }),
         "check" => CheckOutput::schema(),
         "export" => ExportOutput::schema(),
+        "distill" => DistillOutput::schema(),
         _ => return None,
     })
 }
@@ -334,5 +336,19 @@ pub struct ExportOutput {
     pub bytes: usize,
     /// What whoever uses them should know.
     pub notes: Vec<String>,
+}
+
+/// latens distill
+#[derive(Debug, Clone, Serialize)]
+pub struct DistillOutput {
+    /// The run.
+    pub run: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// The model files that were written, that of the first formula first.
+    pub files: Vec<String>,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: Distilled,
 }
 }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod data;
 pub mod demo;
+pub mod distill;
 pub mod estimate;
 pub mod export;
 pub mod fit;

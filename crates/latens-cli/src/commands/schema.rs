@@ -11,8 +11,8 @@ use crate::text;
 const OUTPUTS: &str = include_str!("../outputs.json");
 const MODEL: &str = "model";
 /// Verbs whose output has a schema: those of [`outputs`], and `$defs` of [`OUTPUTS`].
-const VERBS: [&str; 8] = [
-    "fit", "predict", "estimate", "simulate", "check", "stream", "export", "report",
+const VERBS: [&str; 9] = [
+    "fit", "predict", "estimate", "simulate", "check", "stream", "export", "distill", "report",
 ];
 
 /// Print a JSON Schema: of the model file, for editors that complete and check it, or of what a verb
