@@ -10,6 +10,7 @@
 
 from . import systems
 from ._constants import Constant, Constants, Uncertain
+from ._distill import Distillation, Formula
 from ._errors import (
     Diverged,
     Error,
@@ -33,6 +34,7 @@ __all__ = [
     "Check",
     "Constant",
     "Constants",
+    "Distillation",
     "Diverged",
     "Error",
     "Estimate",
@@ -40,6 +42,7 @@ __all__ = [
     "Fit",
     "FitRecord",
     "FitWarning",
+    "Formula",
     "Model",
     "ModelError",
     "Network",

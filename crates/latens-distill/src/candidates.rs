@@ -6,10 +6,12 @@ use crate::formula::{Formula, Term};
 use crate::library::Library;
 use crate::refine::{Refined, refine};
 use crate::samples::Target;
-use crate::select::{Chosen, Dictionary};
+use crate::select::{Chosen, Dictionary, TERMS};
 
-/// Sums of each search whose constants are refined.
-const REFINED: usize = 24;
+/// Sums of each number of terms whose constants are refined, of each search.
+const REFINED: usize = 8;
+/// Sums of functions with inner constants that lose terms again.
+const PRUNED: usize = 6;
 /// Mean square of white misfits up to which a formula is within what the posterior allows.
 const WITHIN: f64 = 2.0;
 /// Arguments up to which all kinds of terms are looked at.
@@ -57,23 +59,12 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
     pool.extend(fixed);
     sort(&mut pool);
     needless(&mut pool, proposed);
-    if std::env::var_os("DEBUG18").is_some() {
-        for r in pool.iter().take(25) {
-            eprintln!(
-                "{:10.2} {:10.3e} {} {:?}",
-                r.score,
-                r.misfit / target.len() as f64,
-                r.formula.text,
-                r.formula.constants
-            );
-        }
-    }
     pool
 }
 
 /// Whether some formula is within what the posterior allows.
 fn within(target: &Target, pool: &[Refined]) -> bool {
-    let most = WITHIN * target.len() as f64;
+    let most = WITHIN * target.count() as f64;
     pool.iter().any(|refined| refined.misfit < most)
 }
 
@@ -86,7 +77,11 @@ fn curved(target: &Target, library: &Library, mut terms: Vec<Term>, pool: &mut V
         let mut next = vec![];
         add(target, &mut next, sums(&all, found, None));
         sort(&mut next);
-        let good = next.iter().take(REFINED / 2);
+        let best: Vec<&Refined> = next.iter().take(PRUNED).collect();
+        let pruned: Vec<Refined> = best.par_iter().map(|r| pruned(target, r)).collect();
+        next.extend(pruned);
+        sort(&mut next);
+        let good = next.iter().take(REFINED);
         let good = good.flat_map(|r| r.formula.terms.iter().filter(|t| !t.inner.is_empty()));
         for term in good {
             // in all products with other arguments
@@ -149,11 +144,47 @@ fn sums(dictionary: &Dictionary, found: Vec<Chosen>, below: Option<usize>) -> Ve
     found.into_iter().filter_map(one).collect()
 }
 
-/// Refines formulas and adds those of new forms.
+/// Refines the best formulas of each number of terms and adds them.
 fn add(target: &Target, pool: &mut Vec<Refined>, formulas: Vec<Formula>) {
-    let best: Vec<Formula> = formulas.into_iter().take(REFINED * 2).collect();
+    let mut of_size = [0; TERMS + 1];
+    let best: Vec<Formula> = formulas
+        .into_iter()
+        .filter(|formula| {
+            let count = &mut of_size[formula.terms.len().min(TERMS)];
+            *count += 1;
+            *count <= REFINED
+        })
+        .collect();
     let refined: Vec<Option<Refined>> = best.par_iter().map(|f| refine(target, f)).collect();
     pool.extend(refined.into_iter().flatten());
+}
+
+/// A sum that loses terms as long as it is the better for it, its constants refined each time: several functions
+/// of a grid often stand for one between them.
+fn pruned(target: &Target, refined: &Refined) -> Refined {
+    let mut best = refined.clone();
+    loop {
+        let terms = &best.formula.terms;
+        if terms.len() < 2 {
+            return best;
+        }
+        let without = |lost: usize| {
+            let (mut kept, mut factors, mut at) = (vec![], vec![], 0);
+            for (k, term) in terms.iter().enumerate() {
+                if k != lost {
+                    kept.push(term.clone());
+                    factors.push(best.formula.constants[at]);
+                }
+                at += 1 + term.inner.len();
+            }
+            refine(target, &Formula::sum(kept, &factors, None))
+        };
+        let each = (0..terms.len()).filter_map(without);
+        match each.min_by(|a, b| a.score.total_cmp(&b.score)) {
+            Some(next) if next.score < best.score => best = next,
+            _ => return best,
+        }
+    }
 }
 
 /// Best first, one of each form.

@@ -22,11 +22,12 @@ pub mod verdict;
 use latens::described;
 use latens::fit::Constant;
 use latens::model::Model;
+use latens::model::syntax::read;
 use latens::{Error, Fit};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use formula::Formula;
+use formula::{Formula, Term};
 use library::Library;
 use refine::Refined;
 use refit::Reached;
@@ -66,6 +67,15 @@ pub enum Step {
         /// In all.
         of: usize,
     },
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Searching { name } => write!(f, "formulas for {name} …"),
+            Self::Fitted { done, of } => write!(f, "fitted again: {done} of {of}"),
+        }
+    }
 }
 
 /// Watches, and stops.
@@ -248,7 +258,20 @@ fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Re
     };
     watch.step(Step::Searching { name });
     let units: Vec<String> = arguments.iter().map(|a| unit(&fit.model, a)).collect();
-    let library = Library::new(target, &units, &[]);
+    let (file, _) = read(&fit.model.text);
+    let own = file
+        .networks
+        .iter()
+        .filter(|n| n.name.value == network.name);
+    let own = own.flat_map(|n| &n.library).map(|text| {
+        let formula = proposal(text, &arguments)?;
+        Ok(Term {
+            text: format!("({})", formula.text),
+            inner: formula.constants,
+        })
+    });
+    let own: Result<Vec<Term>, Error> = own.collect();
+    let library = Library::new(target, &units, &own?);
     let proposed = options.proposed.iter();
     let proposed: Result<Vec<Formula>, Error> =
         proposed.map(|text| proposal(text, &arguments)).collect();
@@ -275,7 +298,7 @@ fn points(front: &Front, target: &Target) -> Vec<FrontPoint> {
     });
     let mut points: Vec<FrontPoint> = vec![];
     for refined in best {
-        let misfit = refined.misfit / target.len() as f64;
+        let misfit = refined.misfit / target.count() as f64;
         let last = points.last();
         if last.is_some_and(|p| misfit > 0.5 * p.misfit) {
             continue;

@@ -44,7 +44,7 @@ pub struct Library {
 
 impl Library {
     /// For a target whose arguments have these units; `own` are terms of the user.
-    pub fn new(target: &Target, units: &[String], own: &[String]) -> Self {
+    pub fn new(target: &Target, units: &[String], own: &[Term]) -> Self {
         let arguments: Vec<Argument> = (0..units.len())
             .map(|j| {
                 let unit = units[j].as_str();
@@ -104,7 +104,7 @@ impl Library {
                 below.push(format!("abs({x})"));
             }
         }
-        plain.extend(own.iter().map(|text| Term::plain(format!("({text})"))));
+        plain.extend(own.iter().cloned());
         Self {
             powers: all,
             bent: plain,

@@ -117,7 +117,7 @@ pub fn refine(target: &Target, formula: &Formula) -> Option<Refined> {
         .collect();
     let size = dot(&target.values, &target.values);
     Some(Refined {
-        score: score(misfit, target.len(), count),
+        score: score(misfit, target.count(), count),
         scales: scales(target, &formula, &slopes),
         error: (dot(&left, &left) / size).sqrt(),
         formula,

@@ -5,7 +5,7 @@
 //! posterior, J their derivative by the weights. Divided by its Cholesky factor they are independent and of
 //! variance one: what the data determine well weighs much, what they leave to the prior nothing.
 
-use latens::model::System;
+use latens::fit::known::KnownOutput;
 use latens::numerics::linalg::cholesky::Factor;
 use latens::numerics::linalg::matrix::Matrix;
 use latens::{Error, Fit};
@@ -41,81 +41,52 @@ impl Target {
         }
         let mut found = vec![];
         for (n, network) in networks.iter().enumerate() {
-            let region = fit.facts.regions.get(n);
-            let Some(region) = region.filter(|r| r.points.len() > 10) else {
-                return Err(Error::Setting(format!(
-                    "nothing is known of where the network `{}` was trained; fit again with this version",
-                    network.name
-                )));
-            };
             if network.absent {
                 return Err(Error::Setting("the data asked for no network, and the fit has none: the known equations alone explain them".into()));
             }
             for output in 0..network.outputs.len() {
-                found.push(Self::new(fit, n, output, &region.points)?);
+                found.push(Self::new(fit, n, output)?);
             }
         }
         Ok(found)
     }
 
-    fn new(fit: &Fit, n: usize, output: usize, scaled: &[Vec<f64>]) -> Result<Self, Error> {
-        let system: &System = &fit.model.system;
-        let network = &system.networks()[n];
-        let range = system.weight_ranges()[n].clone();
-        let weights = &fit.theta[range.clone()];
-        let mut trace = network.trace();
-        let (mut points, mut values, mut rows) = (vec![], vec![], vec![]);
-        for scaled in scaled.iter().take(POINTS) {
-            let scaling = network.scaling.center.iter().zip(&network.scaling.scale);
-            let point: Vec<f64> = scaled
-                .iter()
-                .zip(scaling)
-                .map(|(z, (c, s))| c + s * z)
-                .collect();
-            for (j, value) in point.iter().enumerate() {
-                network.set_argument(&mut trace, j, *value);
-            }
-            network.evaluate(weights, &mut trace);
-            network.differentiate(weights, &mut trace);
-            let mut row = vec![0.0; weights.len()];
-            network.accumulate_gradient(&trace, output, 1.0, &mut row);
-            values.push(trace.output[output]);
-            points.push(point);
-            rows.push(row);
-        }
-        let (m, d) = (points.len(), weights.len());
-        let packed = fit.covariance.clone().to_packed();
-        let entry = |i: usize, j: usize| {
-            let (i, j) = (i + range.start, j + range.start);
-            packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)]
-        };
-        let jacobian = Matrix::from_fn(m, d, |i, j| rows[i][j]);
-        let covariance = Matrix::from_fn(d, d, entry);
-        let mut half = Matrix::zeros(m, d);
-        half.add_product(1.0, jacobian.view(), covariance.view());
-        let mut sigma = Matrix::zeros(m, m);
-        sigma.add_product(1.0, half.view(), jacobian.view().transposed());
+    fn new(fit: &Fit, network: usize, output: usize) -> Result<Self, Error> {
+        let name = &fit.model.system.networks()[network].name;
+        let known = fit.known_output(network, output, POINTS);
+        let known = known.ok_or_else(|| {
+            Error::Setting(format!(
+                "nothing is known of where the network `{name}` was trained; fit again with this version"
+            ))
+        })?;
+        let target = Self::of(network, output, known);
+        target.ok_or_else(|| {
+            Error::Setting(format!(
+                "the posterior of the network `{name}` is no normal one"
+            ))
+        })
+    }
+
+    /// Of what is known of an output; `None` where its covariance is none.
+    pub fn of(network: usize, output: usize, known: KnownOutput) -> Option<Self> {
+        let KnownOutput {
+            points,
+            values,
+            covariance,
+            ..
+        } = known;
+        let m = points.len();
         let size = (values.iter().map(|v| v * v).sum::<f64>() / m as f64).sqrt();
         let least = (FLOOR * size).powi(2);
-        let mut factor = None;
-        for k in 0..8 {
-            let shift = least * 10f64.powi(k) + 1e-300;
-            let shifted = Matrix::from_fn(m, m, |i, j| {
-                sigma[(i, j)] + if i == j { shift } else { 0.0 }
-            });
-            factor = Factor::new(shifted);
-            if factor.is_some() {
-                break;
-            }
-        }
-        let Some(factor) = factor else {
-            return Err(Error::Setting(format!(
-                "the posterior of the network `{}` is no normal one",
-                network.name
-            )));
-        };
-        Ok(Self {
-            network: n,
+        // rounding may have taken more of the covariance than the floor
+        let factor = (0..8).find_map(|k| {
+            let shift = least * 10f64.powi(k) + f64::MIN_POSITIVE;
+            Factor::new(Matrix::from_fn(m, m, |i, j| {
+                covariance[(i, j)] + if i == j { shift } else { 0.0 }
+            }))
+        })?;
+        Some(Self {
+            network,
             output,
             white: factor.whiten(&values),
             points,
@@ -130,7 +101,7 @@ impl Target {
     }
 
     /// Number of points.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.points.len()
     }
 

@@ -10,8 +10,9 @@ use crate::formula::{Compiled, Term};
 use crate::refine::score;
 use crate::samples::Target;
 
-/// Sums of each size that are kept, and those of one kind.
-const WIDTH: usize = 24;
+/// Sums of each size that are kept: more of a small library, and those of one kind.
+const WIDTHS: (usize, usize) = (24, 300);
+const WORK: usize = 12_000;
 const OF_A_KIND: usize = 3;
 /// Terms of a sum at the most.
 pub const TERMS: usize = 7;
@@ -94,7 +95,7 @@ impl<'t> Dictionary<'t> {
             }
         }
         let below = kept.len() - plain;
-        let (m, p) = (target.len(), columns.len());
+        let (m, p) = (target.count(), columns.len());
         let columns = Matrix::from_fn(m, p, |i, j: usize| -> f64 { columns[j][i] });
         let mut gram = Matrix::zeros(p, p);
         gram.add_product(1.0, columns.view().transposed(), columns.view());
@@ -168,7 +169,7 @@ impl<'t> Dictionary<'t> {
     }
 
     fn score(&self, misfit: f64, terms: &[usize]) -> f64 {
-        score(misfit.max(0.0), self.target.len(), self.constants(terms))
+        score(misfit.max(0.0), self.target.count(), self.constants(terms))
     }
 
     /// Adds each term to a sum.
@@ -214,7 +215,7 @@ impl<'t> Dictionary<'t> {
                 kinds.push(kind);
                 kept.push((score, terms));
             }
-            if kept.len() == WIDTH {
+            if kept.len() == (WORK / self.terms.len().max(1)).clamp(WIDTHS.0, WIDTHS.1) {
                 break;
             }
         }

@@ -113,10 +113,12 @@ fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) ->
     let tried = formulas.len();
     let next = formulas.get(equal);
     let margin = next.and_then(|n| Some(formulas[0].evidence? - n.evidence?));
-    let margin = margin.filter(|m| *m > 0.0);
-    let margin = margin.map_or(String::new(), |m| {
-        format!(" (ln p higher by {m:.0} than that of the next)")
-    });
+    let margin = margin.filter(|m| *m >= TOLD_APART);
+    let margin = match (margin, next) {
+        (Some(m), _) => format!(" (ln p higher by {m:.0} than that of the next)"),
+        (None, Some(_)) => " (it follows the records more closely than the next)".into(),
+        (None, None) => String::new(),
+    };
     if tried == 1 {
         return vec![
             format!(

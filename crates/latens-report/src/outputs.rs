@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use latens::described;
 use latens::described::{Described, Value};
-use latens::fit::Proof;
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
+use latens::fit::{Proof, Relevance};
 use latens::look::check::{Coverage, Moment, StateCheck};
 use latens::look::{Finding, Invariance, Leaving, Suspect};
 use latens::model::network::Structure;
@@ -106,6 +106,8 @@ pub struct FitSummary {
     pub directions: Option<usize>,
     /// The same by part of the model.
     pub parts: Option<Vec<Part>>,
+    /// Which arguments of networks the data give reason to depend on.
+    pub relevance: Vec<Relevance>,
     /// All starts.
     pub attempts: Vec<Attempt>,
     /// The noise of each channel.

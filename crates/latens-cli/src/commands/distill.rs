@@ -132,13 +132,9 @@ struct Shown {
 
 impl Watch for Shown {
     fn step(&self, step: Step) {
-        if self.is_quiet {
-            return;
+        if !self.is_quiet {
+            text::note(&step.to_string());
         }
-        text::note(&match step {
-            Step::Searching { name } => format!("formulas for {name} …"),
-            Step::Fitted { done, of } => format!("fitted again: {done} of {of}"),
-        });
     }
 
     fn stops(&self) -> bool {

@@ -295,3 +295,22 @@ fn a_run_is_exported_to_every_target() {
     }
     place.fails(2, "export run --to cobol");
 }
+
+/// A formula of the user is fitted in the place of the network; its model file is one that a fit takes, and
+/// what exists stays.
+#[test]
+fn a_formula_takes_the_place_of_the_network() {
+    let place = slide();
+    let line = "distill run --candidates 1 --try viscous*v -o formulas --json -q";
+    let object = object(&place, line);
+    let formula = &object["formulas"][0];
+    assert_eq!(formula["proposed"], true);
+    let names = formula["constants"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|c| c["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"viscous"), "{names:?}");
+    let text = place.read("formulas/1.toml");
+    assert_eq!(formula["model"], text.as_str());
+    assert!(!text.contains("[networks"), "{text}");
+    let said = place.fails(1, "distill run -o formulas").err;
+    assert!(said.contains("--force"), "{said}");
+}

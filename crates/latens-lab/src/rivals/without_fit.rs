@@ -97,6 +97,7 @@ impl<'a> States<'a> {
                 determined: None,
                 directions: None,
                 parts: None,
+                relevance: vec![],
                 attempts: vec![],
                 noise: BTreeMap::new(),
                 stopped: self.outcome.stopped,

@@ -11,11 +11,13 @@ pub mod ensemble;
 mod explain;
 pub mod facts;
 pub mod innovations;
+pub mod known;
 mod late;
 pub mod learn;
 pub mod online;
 pub mod predict;
 pub mod proof;
+pub mod relevance;
 mod residuals;
 pub mod stream;
 mod suspects;
@@ -27,6 +29,7 @@ pub use adapt::Adapted;
 pub use facts::{BoundName, Constant, Facts, MemberFacts, PassFacts, RecordFacts, Role, trading};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use proof::Proof;
+pub use relevance::Relevance;
 pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,

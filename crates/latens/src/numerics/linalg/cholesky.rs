@@ -38,6 +38,12 @@ impl Factor {
         x
     }
 
+    /// ln det L Lᵀ.
+    pub fn log_determinant(&self) -> f64 {
+        let diagonal = (0..self.0.columns()).map(|j| self.0[(j, j)]);
+        2.0 * diagonal.map(f64::ln).sum::<f64>()
+    }
+
     /// z with L z = right: of variance one where that of `right` is L Lᵀ.
     pub fn whiten(&self, right: &[f64]) -> Vec<f64> {
         let mut z = right.to_vec();
