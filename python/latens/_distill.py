@@ -98,7 +98,8 @@ class Distillation:
 
         keys = ("rank", "size", "evidence", "free_run", "validation", "expression")
         rows = [{key: getattr(formula, key) for key in keys} for formula in self.formulas]
-        return pandas.DataFrame(rows).set_index("rank")
+        frame: pandas.DataFrame = pandas.DataFrame(rows).set_index("rank")
+        return frame
 
     def __repr__(self) -> str:
         lines = [f"{formula.rank}  {formula.expression}" for formula in self.formulas]

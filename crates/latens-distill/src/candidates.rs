@@ -99,14 +99,16 @@ fn curved(target: &Target, library: &Library, mut terms: Vec<Term>, pool: &mut V
     }
 }
 
+/// The terms of a formula, and what it is divided by.
+pub fn parts(formula: &Formula) -> Vec<String> {
+    let terms = formula.terms.iter().map(|t| t.text.clone());
+    terms
+        .chain(formula.below().map(|below| format!("/{below}")))
+        .collect()
+}
+
 /// Takes out formulas that have all that a better one has, and more.
 fn needless(pool: &mut Vec<Refined>, proposed: &[Formula]) {
-    let parts = |formula: &Formula| -> Vec<String> {
-        let below = formula.text.rsplit_once("/(1 + $");
-        let below = below.and_then(|(_, below)| below.split_once('*'));
-        let terms = formula.terms.iter().map(|t| t.text.clone());
-        terms.chain(below.map(|(_, b)| format!("/{b}"))).collect()
-    };
     let mut kept: Vec<Vec<String>> = vec![];
     pool.retain(|refined| {
         let own = parts(&refined.formula);
@@ -169,15 +171,8 @@ fn pruned(target: &Target, refined: &Refined) -> Refined {
             return best;
         }
         let without = |lost: usize| {
-            let (mut kept, mut factors, mut at) = (vec![], vec![], 0);
-            for (k, term) in terms.iter().enumerate() {
-                if k != lost {
-                    kept.push(term.clone());
-                    factors.push(best.formula.constants[at]);
-                }
-                at += 1 + term.inner.len();
-            }
-            refine(target, &Formula::sum(kept, &factors, None))
+            let (shorter, _) = best.formula.without(&[lost], &best.formula.constants)?;
+            refine(target, &shorter)
         };
         let each = (0..terms.len()).filter_map(without);
         match each.min_by(|a, b| a.score.total_cmp(&b.score)) {

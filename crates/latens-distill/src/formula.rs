@@ -96,6 +96,35 @@ impl Formula {
         text.replace("+ -", "- ").replace("- -", "+ ")
     }
 
+    /// ψ of its denominator 1 + K ψ, where it has one.
+    pub fn below(&self) -> Option<&str> {
+        let (_, below) = self.text.rsplit_once("/(1 + $")?;
+        below.split_once('*')?.1.strip_suffix(')')
+    }
+
+    /// The sum without some of its terms, with these constants, and the places of what is left of them; `None` where
+    /// nothing would be left.
+    pub fn without(&self, lost: &[usize], constants: &[f64]) -> Option<(Self, Vec<usize>)> {
+        let (mut terms, mut factors, mut places, mut at) = (vec![], vec![], vec![], 0);
+        for (k, term) in self.terms.iter().enumerate() {
+            let own = at..at + 1 + term.inner.len();
+            at = own.end;
+            if !lost.contains(&k) {
+                factors.push(constants[own.start]);
+                terms.push(Term {
+                    text: term.text.clone(),
+                    inner: constants[own.start + 1..own.end].to_vec(),
+                });
+                places.extend(own);
+            }
+        }
+        let below = self.below().map(|below| {
+            places.push(at);
+            (below, constants[at])
+        });
+        (!terms.is_empty()).then(|| (Self::sum(terms, &factors, below), places))
+    }
+
     /// What kind of formula it is, whatever its constants are.
     pub fn form(&self) -> &str {
         &self.text

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod candidates;
+mod choice;
 pub mod formula;
 pub mod library;
 pub mod refine;
@@ -24,14 +25,13 @@ use latens::fit::Constant;
 use latens::model::Model;
 use latens::model::syntax::read;
 use latens::{Error, Fit};
-use rayon::prelude::*;
 use serde::Serialize;
 
+use choice::{combinations, fitted_all, lighter};
 use formula::{Formula, Term};
 use library::Library;
 use refine::Refined;
 use refit::Reached;
-use rewrite::Replacement;
 use samples::Target;
 
 /// What is asked for.
@@ -167,6 +167,8 @@ pub struct Expression {
     pub network: String,
     /// Which of its outputs.
     pub output: String,
+    /// The names of its constants.
+    pub constants: Vec<String>,
     /// With the names of its constants.
     pub text: String,
     /// With their values.
@@ -180,6 +182,17 @@ struct Front {
     output: String,
     arguments: Vec<String>,
     best: Vec<(Refined, bool)>,
+}
+
+impl Front {
+    /// What the names of its constants begin with.
+    fn base(&self, fronts: usize) -> String {
+        if fronts > 1 && self.output != self.network {
+            format!("{}_{}", self.network, self.output)
+        } else {
+            self.network.clone()
+        }
+    }
 }
 
 /// Looks for formulas in place of a fit's networks.
@@ -203,24 +216,18 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         }
     }
     let chosen = combinations(&fronts, options.candidates);
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    let stops = || watch.stops();
-    let fitted: Vec<Result<Ranked, Error>> = chosen
-        .par_iter()
-        .map(|places| {
-            let ranked = fitted(fit, &model, &fronts, places, &stops);
-            let done = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let of = chosen.len();
-            watch.step(Step::Fitted { done, of });
-            ranked
-        })
-        .collect();
+    let mut fitted = fitted_all(fit, &model, &fronts, &chosen, watch);
+    let lighter = lighter(&fitted);
+    fitted.extend(fitted_all(fit, &model, &fronts, &lighter, watch));
     let stopped = fitted.iter().any(|r| matches!(r, Err(Error::Stopped)));
-    let mut formulas: Vec<Ranked> = vec![];
+    let mut formulas: Vec<(Ranked, Vec<String>)> = vec![];
     let mut failed = None;
     for ranked in fitted {
         match ranked {
-            Ok(ranked) => formulas.push(ranked),
+            Ok((ranked, choice)) => {
+                let parts = choice.parts();
+                formulas.push((ranked, parts));
+            }
             Err(error) => failed = Some(error),
         }
     }
@@ -232,12 +239,12 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         network_free_run: None,
         network_validation: None,
         network_size: fit.theta.len(),
+        formulas: verdict::without_needless(formulas),
         front: fronts
             .iter()
             .zip(&targets)
             .flat_map(|(f, t)| points(f, t))
             .collect(),
-        formulas,
         equally_good: 0,
         verdict: vec![],
         stopped,
@@ -384,131 +391,4 @@ fn proposal(text: &str, arguments: &[String]) -> Result<Formula, Error> {
         )));
     }
     Ok(formula)
-}
-
-/// Formulas whose score is this much worse than the best one's are not fitted again.
-const RULED_OUT: f64 = 100.0;
-
-/// Which formula of each front goes into each model.
-fn combinations(fronts: &[Front], count: usize) -> Vec<Vec<usize>> {
-    const OF_EACH: usize = 12;
-    let mut all: Vec<(f64, Vec<usize>)> = vec![(0.0, vec![])];
-    for front in fronts {
-        let best = front.best.iter().enumerate();
-        let of_each = if fronts.len() == 1 {
-            usize::MAX
-        } else {
-            OF_EACH
-        };
-        let best: Vec<(f64, usize)> = best
-            .filter(|(k, (_, own))| *k < of_each || *own)
-            .map(|(k, (refined, _))| (refined.score, k))
-            .collect();
-        let mut next = vec![];
-        for (score, places) in &all {
-            for (own, place) in &best {
-                next.push((score + own, [places.as_slice(), &[*place]].concat()));
-            }
-        }
-        next.sort_by(|a, b| a.0.total_cmp(&b.0));
-        next.truncate(500);
-        all = next;
-    }
-    let own = |places: &[usize]| {
-        let mut each = places.iter().zip(fronts);
-        each.any(|(place, front)| front.best[*place].1)
-    };
-    // those of the user, and the best; those that the posterior rules out would take longest to fit
-    let mut chosen: Vec<Vec<usize>> = all
-        .iter()
-        .map(|(_, p)| p)
-        .filter(|p| own(p))
-        .cloned()
-        .collect();
-    chosen.truncate(count);
-    let best = all.first().map_or(0.0, |(score, _)| *score);
-    let close = all.iter().filter(|(score, _)| *score < best + RULED_OUT);
-    for (_, places) in close {
-        if chosen.len() < count && !chosen.contains(places) {
-            chosen.push(places.clone());
-        }
-    }
-    chosen
-}
-
-/// One set of formulas, fitted again.
-fn fitted(
-    fit: &Fit,
-    model: &Model,
-    fronts: &[Front],
-    places: &[usize],
-    stops: &(dyn Fn() -> bool + Sync),
-) -> Result<Ranked, Error> {
-    if stops() {
-        return Err(Error::Stopped);
-    }
-    let mut replacements = vec![];
-    let mut proposed = false;
-    for (front, place) in fronts.iter().zip(places) {
-        let (refined, own) = &front.best[*place];
-        proposed |= own;
-        let base = if fronts.len() > 1 && front.output != front.network {
-            format!("{}_{}", front.network, front.output)
-        } else {
-            front.network.clone()
-        };
-        replacements.push(Replacement {
-            network: &front.network,
-            output: &front.output,
-            names: names(&base, &refined.formula, model),
-            formula: &refined.formula,
-            scales: &refined.scales,
-        });
-    }
-    let text = rewrite::rewrite(model, &replacements)?;
-    let reached = refit::refit(fit, Model::from_text("formula", &text)?, stops)?;
-    let value = |name: &str| {
-        let known = reached.constants.iter().find(|c| c.name == name);
-        known.map_or(String::new(), |c| latens::text::number(c.value))
-    };
-    let expressions = replacements.iter().zip(fronts).map(|(r, front)| {
-        let values: Vec<String> = r.names.iter().map(|n| value(n)).collect();
-        Expression {
-            network: r.network.into(),
-            output: r.output.into(),
-            text: r.formula.shown(&front.arguments, &r.names),
-            with_values: r.formula.shown(&front.arguments, &values),
-        }
-    });
-    Ok(Ranked {
-        rank: 0,
-        expressions: expressions.collect(),
-        size: replacements.iter().map(|r| r.formula.size()).sum(),
-        constants: reached.constants.clone(),
-        evidence: reached.evidence,
-        free_run: reached.free_run,
-        validation: reached.validation,
-        proposed,
-        model: text,
-    })
-}
-
-/// Names of a formula's constants that the model has not: those of the user, or the network's with a number.
-fn names(base: &str, formula: &Formula, model: &Model) -> Vec<String> {
-    let taken = |name: &str| {
-        let mut words = model.text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        words.any(|word| word == name)
-    };
-    (0..formula.constants.len())
-        .map(|k| {
-            let mut name = match formula.names.get(k) {
-                Some(own) => own.clone(),
-                None => format!("{base}_{}", k + 1),
-            };
-            while taken(&name) {
-                name.push('_');
-            }
-            name
-        })
-        .collect()
 }

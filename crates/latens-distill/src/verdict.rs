@@ -17,6 +17,32 @@ const OTHER_ERROR: f64 = 3.0;
 /// as it does.
 const AS_GOOD: f64 = 2.0;
 
+/// Those that are no others with terms added that the records do not ask for.
+pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
+    let is_needless = |own: &(Ranked, Vec<String>)| {
+        let (ranked, parts) = own;
+        let has_all = |other: &[String]| {
+            let fewer = other.len() < parts.len() && !other.is_empty();
+            fewer && other.iter().all(|part| parts.contains(part))
+        };
+        let adds_nothing = |simpler: &Ranked| {
+            let gain = ranked.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
+            let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+            let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
+            gain.is_some_and(|gain| gain < TOLD_APART)
+                && error(simpler) < OTHER_ERROR * error(ranked)
+                && validation(simpler) <= SAME_ERROR * validation(ranked)
+        };
+        let mut simpler = formulas.iter().filter(|(_, other)| has_all(other));
+        !ranked.proposed && simpler.any(|(simpler, _)| adds_nothing(simpler))
+    };
+    let needless: Vec<bool> = formulas.iter().map(is_needless).collect();
+    let each = formulas.into_iter().zip(needless);
+    each.filter(|(_, needless)| !needless)
+        .map(|((ranked, _), _)| ranked)
+        .collect()
+}
+
 /// Ranks the formulas and says what the data tell of them.
 pub fn judge(distilled: &mut Distilled, network: &Reached) {
     distilled.network_evidence = network.evidence;
@@ -122,7 +148,7 @@ fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) ->
     if tried == 1 {
         return vec![
             format!(
-                "formula 1 explains the data, and no other that was looked at comes near it; {runs}"
+                "formula 1 explains the data; all else that was looked at is worse, or the same with terms that add nothing; {runs}"
             ),
             "what was not looked at may do as well".into(),
         ];

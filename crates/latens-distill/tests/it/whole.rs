@@ -5,7 +5,7 @@ use latens::{Error, Job, Model, Role, Silent, Source};
 use latens_distill::formula::Formula;
 use latens_distill::refit::Reached;
 use latens_distill::rewrite::{Replacement, rewrite};
-use latens_distill::verdict::judge;
+use latens_distill::verdict::{judge, without_needless};
 use latens_distill::{Distilled, Options, Ranked, Unwatched, Watch, distill};
 
 const SPRING: &str = "# a spring\n[states.z]\nderivative = \"v\"\nstart = 1\n[states.v]\n\
@@ -125,6 +125,21 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
     };
     judge(&mut distilled, &network);
     distilled
+}
+
+/// A term that adds nothing makes no rival of a formula; one that adds something does.
+#[test]
+fn needless_terms_are_no_rivals() {
+    let parts = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<String>>();
+    let formulas = vec![
+        (ranked(1000.0, 1e-2, None), parts(&["x"])),
+        (ranked(1004.0, 1e-2, None), parts(&["x", "y"])),
+        (ranked(1030.0, 1e-2, None), parts(&["x", "z"])),
+        (ranked(1001.0, 1e-2, None), parts(&["y"])),
+    ];
+    let kept = without_needless(formulas);
+    let kept: Vec<f64> = kept.iter().filter_map(|f| f.evidence).collect();
+    assert_eq!(kept, [1000.0, 1030.0, 1001.0]);
 }
 
 /// What the data do not tell apart is said to be equally good, and what no formula explains is not explained.
