@@ -11,6 +11,7 @@
 from . import systems
 from ._compare import Comparison, ConstantProfile, Profile, Residuals, ResidualTest, compare
 from ._constants import Constant, Constants, Population, Uncertain
+from ._distill import Distillation, Formula
 from ._errors import (
     Diverged,
     Error,
@@ -36,6 +37,7 @@ __all__ = [
     "Constant",
     "ConstantProfile",
     "Constants",
+    "Distillation",
     "Diverged",
     "Error",
     "Estimate",
@@ -43,6 +45,7 @@ __all__ = [
     "Fit",
     "FitRecord",
     "FitWarning",
+    "Formula",
     "Model",
     "ModelError",
     "Network",

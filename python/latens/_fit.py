@@ -18,6 +18,7 @@ import numpy.typing as npt
 from . import _latens
 from ._compare import Profile, Residuals
 from ._constants import Constant, Constants
+from ._distill import Distillation
 from ._errors import FitWarning, SettingError
 from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
 
@@ -298,6 +299,8 @@ class Fit:
     """
 
     _raw: _latens.Fit
+    #: What `distill` had found when it was interrupted.
+    interrupted: Distillation | None = None
 
     def __init__(self) -> None:
         raise TypeError("a fit is made by model.fit, or read by latens.load")
@@ -697,6 +700,28 @@ class Fit:
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return [pathlib.Path(file) for file in files]
+
+    def distill(
+        self, *, candidates: int = 16, proposed: Sequence[str] = (), progress: bool = False
+    ) -> Distillation:
+        """Finds formulas for what the networks have learned, puts the best in their place and fits each again to the
+        same records; what the data cannot tell apart it says. `proposed` are formulas of your own, in the arguments of the
+        network (the k-th is also `argk`); other names are constants. Ctrl-C raises KeyboardInterrupt, and what
+        was fitted by then is `fit.interrupted`.
+
+        >>> found = fit.distill(candidates=2, proposed=["a*v"])
+        >>> len(found.formulas) <= 2, any(formula.proposed for formula in found.formulas)
+        (True, True)
+        """
+        if candidates < 1:
+            raise SettingError("candidates= is a number of formulas to fit again: at least 1")
+        hear = print if progress else None
+        text, interrupted = self._raw.distill(candidates, list(proposed), hear)
+        found = Distillation._of(json.loads(text))
+        if interrupted:
+            self.interrupted = found
+            raise KeyboardInterrupt("the search was stopped; what it has found so far is fit.interrupted")
+        return found
 
     def to_pandas(self) -> pandas.DataFrame:
         """The first record with its states, as in states.csv; of others see `records`.

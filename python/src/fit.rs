@@ -386,6 +386,21 @@ impl Fit {
         Ok((files.collect(), written.notes))
     }
 
+    /// Formulas for its networks as JSON, and whether Ctrl-C ended the search.
+    fn distill(
+        &self,
+        py: Python,
+        candidates: usize,
+        proposed: Vec<String>,
+        hear: Option<Py<PyAny>>,
+    ) -> PyResult<(String, bool)> {
+        let options = latens_distill::Options {
+            candidates: candidates.max(1),
+            proposed,
+        };
+        crate::distill::run(py, self.0.clone(), options, hear.as_ref())
+    }
+
     /// An online estimator that starts from it.
     fn stream(
         &self,

@@ -2,6 +2,7 @@
 //! the interpreter's lock, progress. What users see is in `latens/*.py`.
 
 mod arrays;
+mod distill;
 mod errors;
 mod fit;
 mod learn;

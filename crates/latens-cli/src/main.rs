@@ -54,6 +54,7 @@ enum Verb {
     Predict(commands::predict::Arguments),
     Estimate(commands::estimate::Arguments),
     Stream(commands::stream::Arguments),
+    Distill(commands::distill::Arguments),
     Export(commands::export::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Lab(commands::lab::Arguments),
@@ -76,6 +77,7 @@ impl Verb {
                 | Self::Fit(_)
                 | Self::Compare(_)
                 | Self::Profile(_)
+                | Self::Distill(_)
                 | Self::Stream(_)
                 | Self::Reproduce(_)
                 | Self::Lab(_)
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         Verb::Predict(arguments) => commands::predict::run(&arguments),
         Verb::Estimate(arguments) => commands::estimate::run(&arguments),
         Verb::Stream(arguments) => commands::stream::run(&arguments),
+        Verb::Distill(arguments) => commands::distill::run(&arguments),
         Verb::Export(arguments) => commands::export::run(&arguments),
         Verb::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Verb::Lab(arguments) => commands::lab::run(&arguments),

@@ -92,6 +92,8 @@ pub struct NetworkDef {
     /// Units and nonlinearity of each hidden layer; the linear output layer is implied.
     pub layers: Vec<(usize, Activation)>,
     pub outputs: Vec<String>,
+    /// Terms of formulas that may stand for it.
+    pub library: Vec<String>,
     pub skip: bool,
 }
 
@@ -282,7 +284,7 @@ pub const KEYS: [(&str, &[&str]); 11] = [
         "states",
         &["derivative", "start", "unit", "scale", "center"],
     ),
-    ("networks", &["layers", "outputs", "skip"]),
+    ("networks", &["layers", "library", "outputs", "skip"]),
     (
         "unknowns",
         &[

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use latens::described;
 use latens::described::{Described, Value};
-use latens::fit::{Comparison, Profile, Proof, ResidualTest};
+use latens::fit::{Comparison, Profile, Proof, Relevance, ResidualTest};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
 use latens::look::{Finding, Invariance, Leaving, Suspect};
@@ -14,6 +14,7 @@ use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
 use latens::solve::ladder::Rung;
 use latens::{Door, SimulationFacts, Warning};
+use latens_distill::Distilled;
 use serde::Serialize;
 use serde_json::json;
 
@@ -66,6 +67,7 @@ pub fn schema(verb: &str) -> Option<Value> {
         "export" => ExportOutput::schema(),
         "compare" => CompareOutput::schema(),
         "profile" => ProfileOutput::schema(),
+        "distill" => DistillOutput::schema(),
         _ => return None,
     })
 }
@@ -108,6 +110,8 @@ pub struct FitSummary {
     pub directions: Option<usize>,
     /// The same by part of the model.
     pub parts: Option<Vec<Part>>,
+    /// Which arguments of networks the data give reason to depend on.
+    pub relevance: Vec<Relevance>,
     /// All starts.
     pub attempts: Vec<Attempt>,
     /// The noise of each channel.
@@ -358,5 +362,19 @@ pub struct ExportOutput {
     pub bytes: usize,
     /// What whoever uses them should know.
     pub notes: Vec<String>,
+}
+
+/// latens distill
+#[derive(Debug, Clone, Serialize)]
+pub struct DistillOutput {
+    /// The run.
+    pub run: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// The model files that were written, that of the first formula first.
+    pub files: Vec<String>,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: Distilled,
 }
 }

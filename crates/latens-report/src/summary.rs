@@ -242,6 +242,7 @@ pub fn found(model: &Model, facts: &Facts, door: Door) -> FitSummary {
         determined: evidence.map(|e| e.determined),
         directions: evidence.map(|e| e.directions),
         parts: evidence.map(|e| e.parts.clone()),
+        relevance: facts.relevance.clone(),
         attempts: facts.attempts.clone(),
         noise: noise.collect(),
         stopped: facts.stopped,

@@ -130,7 +130,38 @@ pub fn identifiability(shown: &Fit) -> String {
     } else {
         out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
+    out += &relevance(facts);
     out + &constants(shown)
+}
+
+/// Which arguments of networks the data give reason to depend on.
+fn relevance(facts: &Facts) -> String {
+    if facts.relevance.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![row([
+        "network",
+        "argument",
+        "ln p with it, less without",
+        "reason to depend on it",
+    ])];
+    for found in &facts.relevance {
+        rows.push(vec![
+            escape(&found.network),
+            escape(&found.argument),
+            format!("{:.0}", found.evidence),
+            if found.needed {
+                "yes"
+            } else {
+                "no: can be left out"
+            }
+            .into(),
+        ]);
+    }
+    table(
+        "Whether what was learned along the records is less likely as a function of the other arguments alone.",
+        &rows,
+    )
 }
 
 /// The unknown constants: what was learned, and what was given.

@@ -28,6 +28,7 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
         lines.push(following(model, facts, Role::Test, what));
     }
     lines.extend(determined(facts));
+    lines.extend(dependence(facts));
     lines.extend(trading(facts));
     lines.extend(hidden(model, facts));
     lines.extend(not_shown(facts));
@@ -72,6 +73,31 @@ pub fn p_value(p: f64) -> String {
     } else {
         format!("= {}", text::number((p * 1e4).round() / 1e4))
     }
+}
+
+/// Which arguments the data give reason to depend on, of networks that have several.
+pub fn dependence(facts: &Facts) -> Vec<String> {
+    let mut networks: Vec<&str> = facts.relevance.iter().map(|r| r.network.as_str()).collect();
+    networks.dedup();
+    let words = networks.into_iter().filter_map(|network| {
+        let own = || facts.relevance.iter().filter(|r| r.network == network);
+        let of = |needed: bool| -> Vec<&str> {
+            let own = own().filter(|r| r.needed == needed);
+            own.map(|r| r.argument.as_str()).collect()
+        };
+        let (needed, idle) = (of(true), of(false));
+        let several = own().count() > 1;
+        several.then(|| match (needed.is_empty(), idle.is_empty()) {
+            (true, _) => format!("the data give no reason for {network} to depend on any of its arguments"),
+            (_, true) => format!("the data give reason for {network} to depend on {}, all its arguments", text::list(&needed)),
+            _ => format!(
+                "the data give reason for {network} to depend on {}; without {} they are explained as well",
+                text::list(&needed),
+                text::list(&idle)
+            ),
+        })
+    });
+    words.collect()
 }
 
 /// Constants that trade off.

@@ -333,3 +333,33 @@ fn models_are_compared_and_constants_profiled() {
             .contains("did you mean `drag`?")
     );
 }
+
+/// A formula of the user is fitted in the place of the network; its model file is one that a fit takes, and
+/// what exists stays.
+#[test]
+fn a_formula_takes_the_place_of_the_network() {
+    let place = Place::new();
+    let text = SLIDE.replace("drag*v", "friction(v)");
+    let text = text.lines().filter(|line| !line.starts_with("drag"));
+    let text = text
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("steps = 1500", "steps = 400");
+    let truth = "[truth]\nv = \"0.37*u - 1.4*v\"";
+    let text = text.replace("[truth]", truth) + "\n[networks.friction]\nlayers = [\"4 tanh\"]\n";
+    place.write("slide.toml", &text);
+    place.succeeds("simulate slide.toml --noise 3e-4 -o record.csv");
+    place.succeeds("fit slide.toml record.csv -q --no-report --simplify=false -o run");
+    let line = "distill run --candidates 1 --try viscous*v -o formulas --json -q";
+    let object = object(&place, line);
+    let formula = &object["formulas"][0];
+    assert_eq!(formula["proposed"], true);
+    let names = formula["constants"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|c| c["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"viscous"), "{names:?}");
+    let text = place.read("formulas/1.toml");
+    assert_eq!(formula["model"], text.as_str());
+    assert!(!text.contains("[networks"), "{text}");
+    let said = place.fails(1, "distill run -o formulas");
+    assert!(said.contains("--force"), "{said}");
+}

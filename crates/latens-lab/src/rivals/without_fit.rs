@@ -98,6 +98,7 @@ impl<'a> States<'a> {
                 determined: None,
                 directions: None,
                 parts: None,
+                relevance: vec![],
                 attempts: vec![],
                 noise: BTreeMap::new(),
                 stopped: self.outcome.stopped,

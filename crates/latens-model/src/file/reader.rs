@@ -144,10 +144,17 @@ impl<'t> Reader<'t> {
             None => vec!["output".to_string()],
             Some(v) => self.outputs(&name, v),
         };
+        let mut library = Vec::new();
+        if let Some(v) = fields.get("library") {
+            for term in self.array(v, "terms are written [\"v*abs(v)\", \"exp(-v/c)\"]") {
+                library.extend(self.string(term).map(|term| term.value));
+            }
+        }
         NetworkDef {
             name,
             layers,
             outputs,
+            library,
             skip: self.boolean(fields, "skip"),
         }
     }

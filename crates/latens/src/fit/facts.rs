@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stream::{Options, Progress};
-use super::{Fit, Prediction, Predictor, Proof, ResidualTest, Track, Warning};
+use super::{Fit, Prediction, Predictor, Proof, Relevance, ResidualTest, Track, Warning};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::look::check::Sight;
@@ -131,6 +131,9 @@ pub struct Facts {
     /// What each network met in training.
     #[serde(default)]
     pub regions: Vec<Region>,
+    /// Which arguments of networks the data give reason to depend on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relevance: Vec<Relevance>,
     /// Q_x, R_y and P_x0 as they were at the end.
     pub noise: Noise,
     /// Variances under `noise` are this much larger, because misfits are correlated over samples;
@@ -578,6 +581,7 @@ impl Facts {
             .collect(),
             correlation: correlation(model.unknowns.len(), &learned.covariance),
             regions,
+            relevance: vec![],
             noise: learned.noise.clone(),
             variance_inflation: learned.variance_inflation,
             scales: problem.scales.clone(),

@@ -8,7 +8,7 @@
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, diagnosis, population, proof, residuals};
+use super::{Fit, Track, diagnosis, population, proof, relevance, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -324,6 +324,7 @@ fn once(
                 }
                 fit.facts.findings = residuals::findings(&fit);
                 fit.facts.residuals = diagnosis::tests(&fit);
+                fit.facts.relevance = relevance::relevance(&fit);
                 Ok::<_, Error>(fit)
             })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);

@@ -15,6 +15,7 @@ mod explain;
 pub mod facts;
 pub mod held_out;
 pub mod innovations;
+pub mod known;
 mod late;
 pub mod learn;
 pub mod online;
@@ -23,6 +24,7 @@ mod population;
 pub mod predict;
 pub mod profile;
 pub mod proof;
+pub mod relevance;
 mod reopened;
 mod residuals;
 pub mod stream;
@@ -41,6 +43,7 @@ pub use facts::{
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use profile::{Profile, profile};
 pub use proof::Proof;
+pub use relevance::Relevance;
 pub(crate) use suspects::refuse_suspects;
 pub use using::{
     Change, EstimateFacts, EstimateOptions, Estimation, PredictOptions, Predicted, PredictionFacts,

@@ -111,7 +111,8 @@ impl Fit {
             self.facts.sample_time,
             [record],
         );
-        let noise = predictor.open_start(record, &self.facts.noise.times(inflation));
+        let noise = self.facts.noise.inflated(&stepper, inflation);
+        let noise = predictor.open_start(record, &noise);
         let base = Smoother {
             stepper: &stepper,
             record,

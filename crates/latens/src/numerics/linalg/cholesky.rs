@@ -37,6 +37,26 @@ impl Factor {
         });
         x
     }
+
+    /// ln det L Lᵀ.
+    pub fn log_determinant(&self) -> f64 {
+        let diagonal = (0..self.0.columns()).map(|j| self.0[(j, j)]);
+        2.0 * diagonal.map(f64::ln).sum::<f64>()
+    }
+
+    /// z with L z = right: of variance one where that of `right` is L Lᵀ.
+    pub fn whiten(&self, right: &[f64]) -> Vec<f64> {
+        let mut z = right.to_vec();
+        for j in 0..z.len() {
+            let column = &self.0.column(j)[j..];
+            let (done, rest) = z[j..].split_at_mut(1);
+            done[0] /= column[0];
+            let value = done[0];
+            let rows = rest.iter_mut().zip(&column[1..]);
+            rows.for_each(|(z, l)| *z -= value * l);
+        }
+        z
+    }
 }
 
 /// Factors these columns of an n×n matrix, those before having been subtracted from them.

@@ -192,7 +192,9 @@ impl<'a> Again<'a> {
     /// # Errors
     /// Divergence, or a stop.
     pub fn walk(mut self, observer: &mut dyn Observer) -> Result<Walk<'a>, Error> {
-        self.noise = self.noise.inflated(self.problem.stepper, self.variance_inflation);
+        self.noise = self
+            .noise
+            .inflated(self.problem.stepper, self.variance_inflation);
         let newton = Newton::new(self.problem, &self.prior, &self.noise);
         minimise(&newton, &mut self.iterate, observer)?;
         let (posterior, ..) = newton.evidence(&self.iterate, 1);

@@ -1,0 +1,394 @@
+//! From a network to a formula.
+//!
+//! A network knows its equation where training took it; a formula, if it is the right one, holds
+//! everywhere. [`distill`] looks for formulas that the posterior of a network allows
+//! ([`samples`], [`library`], [`select`], [`refine`]), puts the best ones in the place of the network
+//! ([`rewrite`]) and fits each of these models again to the records of the fit ([`refit`]): what the records say of a
+//! formula is its evidence there, not how well it follows the network. What they cannot tell apart
+//! is said in words ([`verdict`]).
+
+#![forbid(unsafe_code)]
+
+pub mod candidates;
+mod choice;
+pub mod formula;
+pub mod library;
+pub mod refine;
+pub mod refit;
+pub mod rewrite;
+pub mod samples;
+pub mod select;
+pub mod verdict;
+
+use latens::described;
+use latens::fit::Constant;
+use latens::model::Model;
+use latens::model::syntax::read;
+use latens::{Error, Fit};
+use serde::Serialize;
+
+use choice::{combinations, fitted_all, lighter};
+use formula::{Formula, Term};
+use library::Library;
+use refine::Refined;
+use refit::Reached;
+use samples::Target;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Candidates that are fitted again.
+    pub candidates: usize,
+    /// Formulas of the user, in the names of the arguments; other names are constants.
+    pub proposed: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            candidates: 16,
+            proposed: vec![],
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Formulas are sought for an output of a network.
+    Searching {
+        /// `gate`, or `acceleration.cart`.
+        name: String,
+    },
+    /// So many candidates have been fitted again, of all.
+    Fitted {
+        /// Done.
+        done: usize,
+        /// In all.
+        of: usize,
+    },
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Searching { name } => write!(f, "formulas for {name} …"),
+            Self::Fitted { done, of } => write!(f, "fitted again: {done} of {of}"),
+        }
+    }
+}
+
+/// Watches, and stops.
+pub trait Watch: Sync {
+    /// Something is done.
+    fn step(&self, _step: Step) {}
+    /// Whether to end it: what was fitted by then is kept.
+    fn stops(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody watches.
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+described! {
+/// What formulas came to in place of a fit's networks.
+#[derive(Debug, Clone, Serialize)]
+pub struct Distilled {
+    /// ln p(y) of the fit with its networks.
+    pub network_evidence: Option<f64>,
+    /// Mean nRMSE of its measured channels in free runs over the records learned from.
+    pub network_free_run: Option<f64>,
+    /// The same over the records that validated.
+    pub network_validation: Option<f64>,
+    /// Directions of θ that it has.
+    pub network_size: usize,
+    /// How closely formulas of each number of constants can follow the networks, from simple to exact.
+    pub front: Vec<FrontPoint>,
+    /// The formulas that were fitted again, best first.
+    pub formulas: Vec<Ranked>,
+    /// How many of them, from the first, the data do not tell apart; 0 where none follows them as the
+    /// network does.
+    pub equally_good: usize,
+    /// What that means, in words.
+    pub verdict: Vec<String>,
+    /// Whether it was stopped before all were fitted again.
+    pub stopped: bool,
+}
+
+/// A set of formulas for all networks, fitted again in their place.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ranked {
+    /// From 1.
+    pub rank: usize,
+    /// One for each output of each network.
+    pub expressions: Vec<Expression>,
+    /// Operations, names and constants in them.
+    pub size: usize,
+    /// The unknown constants of the model, those of the formulas among them.
+    pub constants: Vec<Constant>,
+    /// ln p(y), constants counted.
+    pub evidence: Option<f64>,
+    /// Mean nRMSE of the measured channels in free runs over the records learned from.
+    pub free_run: Option<f64>,
+    /// The same over the records that validated.
+    pub validation: Option<f64>,
+    /// Whether the user proposed it.
+    pub proposed: bool,
+    /// The model file in which the networks are gone.
+    pub model: String,
+}
+
+/// The formula that follows an output of a network best, of those with so many constants.
+#[derive(Debug, Clone, Serialize)]
+pub struct FrontPoint {
+    /// The network.
+    pub network: String,
+    /// Which of its outputs.
+    pub output: String,
+    /// Constants in it.
+    pub constants: usize,
+    /// Operations, names and constants in it.
+    pub size: usize,
+    /// Root mean square of its difference to the network where training took it, over that of the network.
+    pub error: f64,
+    /// Mean square of the same in standard deviations of the network's posterior.
+    pub misfit: f64,
+    /// With the values of its constants.
+    pub text: String,
+}
+
+/// A formula for an output of a network.
+#[derive(Debug, Clone, Serialize)]
+pub struct Expression {
+    /// The network.
+    pub network: String,
+    /// Which of its outputs.
+    pub output: String,
+    /// The names of its constants.
+    pub constants: Vec<String>,
+    /// With the names of its constants.
+    pub text: String,
+    /// With their values.
+    pub with_values: String,
+}
+}
+
+/// The best formulas of a target, with what they are called.
+struct Front {
+    network: String,
+    output: String,
+    arguments: Vec<String>,
+    best: Vec<(Refined, bool)>,
+}
+
+impl Front {
+    /// What the names of its constants begin with.
+    fn base(&self, fronts: usize) -> String {
+        if fronts > 1 && self.output != self.network {
+            format!("{}_{}", self.network, self.output)
+        } else {
+            self.network.clone()
+        }
+    }
+}
+
+/// Looks for formulas in place of a fit's networks.
+///
+/// # Errors
+/// [`Error::Setting`] where there is no network, or a formula of the user has a mistake; [`Error::Stopped`]
+/// where it is ended before anything was fitted.
+pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distilled, Error> {
+    if let Some(missing) = fit.missing.first() {
+        return Err(Error::Setting(format!(
+            "the records of the fit are needed: {missing}"
+        )));
+    }
+    let model = Model::from_text(&fit.facts.model_file, &fit.model.text)?;
+    let targets = Target::all(fit)?;
+    let mut fronts = vec![];
+    for target in &targets {
+        fronts.push(front(fit, target, options, watch)?);
+        if watch.stops() {
+            return Err(Error::Stopped);
+        }
+    }
+    let chosen = combinations(&fronts, options.candidates);
+    let mut fitted = fitted_all(fit, &model, &fronts, &chosen, watch);
+    let lighter = lighter(&fitted);
+    fitted.extend(fitted_all(fit, &model, &fronts, &lighter, watch));
+    let stopped = fitted.iter().any(|r| matches!(r, Err(Error::Stopped)));
+    let mut formulas: Vec<(Ranked, Vec<String>)> = vec![];
+    let mut failed = None;
+    for ranked in fitted {
+        match ranked {
+            Ok((ranked, choice)) => {
+                let parts = choice.parts();
+                formulas.push((ranked, parts));
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    if let (true, Some(error)) = (formulas.is_empty(), failed) {
+        return Err(error);
+    }
+    let mut distilled = Distilled {
+        network_evidence: None,
+        network_free_run: None,
+        network_validation: None,
+        network_size: fit.theta.len(),
+        formulas: verdict::without_needless(formulas),
+        front: fronts
+            .iter()
+            .zip(&targets)
+            .flat_map(|(f, t)| points(f, t))
+            .collect(),
+        equally_good: 0,
+        verdict: vec![],
+        stopped,
+    };
+    verdict::judge(&mut distilled, &Reached::of(fit));
+    Ok(distilled)
+}
+
+/// The formulas for one output.
+fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Result<Front, Error> {
+    let network = &fit.model.system.networks()[target.network];
+    let arguments = fit.model.arguments(target.network);
+    let output = network.outputs[target.output].clone();
+    let name = if network.outputs.len() > 1 {
+        format!("{}.{output}", network.name)
+    } else {
+        network.name.clone()
+    };
+    watch.step(Step::Searching { name });
+    let units: Vec<String> = arguments.iter().map(|a| unit(&fit.model, a)).collect();
+    let (file, _) = read(&fit.model.text);
+    let own = file
+        .networks
+        .iter()
+        .filter(|n| n.name.value == network.name);
+    let own = own.flat_map(|n| &n.library).map(|text| {
+        let formula = proposal(text, &arguments)?;
+        Ok(Term {
+            text: format!("({})", formula.text),
+            inner: formula.constants,
+        })
+    });
+    let own: Result<Vec<Term>, Error> = own.collect();
+    let library = Library::new(target, &units, &own?);
+    let proposed = options.proposed.iter();
+    let proposed: Result<Vec<Formula>, Error> =
+        proposed.map(|text| proposal(text, &arguments)).collect();
+    let proposed = proposed?;
+    let found = candidates::candidates(target, &library, &proposed);
+    let marked = found.into_iter().map(|refined| {
+        let own = proposed.iter().any(|p| p.text == refined.formula.text);
+        (refined, own)
+    });
+    Ok(Front {
+        network: network.name.clone(),
+        output,
+        arguments,
+        best: marked.collect(),
+    })
+}
+
+/// The best formula of each number of constants, as long as more of them follow the network better.
+fn points(front: &Front, target: &Target) -> Vec<FrontPoint> {
+    let mut best: Vec<&Refined> = front.best.iter().map(|(refined, _)| refined).collect();
+    best.sort_by(|a, b| {
+        let size = |r: &Refined| r.formula.constants.len();
+        size(a).cmp(&size(b)).then(a.misfit.total_cmp(&b.misfit))
+    });
+    let mut points: Vec<FrontPoint> = vec![];
+    for refined in best {
+        let misfit = refined.misfit / target.count() as f64;
+        let last = points.last();
+        if last.is_some_and(|p| misfit > 0.5 * p.misfit) {
+            continue;
+        }
+        let values = refined
+            .formula
+            .constants
+            .iter()
+            .map(|c| latens::text::number(*c));
+        points.push(FrontPoint {
+            network: front.network.clone(),
+            output: front.output.clone(),
+            constants: refined.formula.constants.len(),
+            size: refined.formula.size(),
+            error: refined.error,
+            misfit,
+            text: refined
+                .formula
+                .shown(&front.arguments, &values.collect::<Vec<_>>()),
+        });
+    }
+    points
+}
+
+/// The unit of an argument that is a state or an input.
+fn unit(model: &Model, argument: &str) -> String {
+    let states = model.states.iter().map(|s| (&s.name, &s.unit));
+    let inputs = model.inputs.iter().map(|u| (&u.name, &u.unit));
+    let known = states.chain(inputs).find(|(name, _)| *name == argument);
+    known.map_or(String::new(), |(_, unit)| unit.clone())
+}
+
+/// A formula of the user: names that are no arguments and no functions are constants.
+fn proposal(text: &str, arguments: &[String]) -> Result<Formula, Error> {
+    let mut names: Vec<String> = vec![];
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        if c.is_alphabetic() || c == '_' {
+            let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            rest = after;
+            let argument = arguments.iter().position(|a| a == word);
+            let numbered = word
+                .strip_prefix("arg")
+                .and_then(|n| n.parse::<usize>().ok());
+            let numbered = numbered.filter(|n| (1..=arguments.len()).contains(n));
+            if let Some(j) = argument.or(numbered.map(|n| n - 1)) {
+                out += &format!("#{}", j + 1);
+            } else if after.trim_start().starts_with('(') {
+                out += word;
+            } else {
+                let known = names.iter().position(|n| n == word);
+                let place = known.unwrap_or_else(|| {
+                    names.push(word.into());
+                    names.len() - 1
+                });
+                out += &format!("${}", place + 1);
+            }
+        } else if c.is_ascii_digit() || c == '.' {
+            let end = rest.find(|c: char| !is_name(c) && c != '.');
+            let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
+            out += number;
+            rest = after;
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    let formula = Formula {
+        text: out,
+        constants: vec![1.0; names.len()],
+        names,
+        terms: vec![],
+    };
+    if let Err(reason) =
+        formula::Compiled::new(&[&formula.text], arguments.len(), formula.names.len())
+    {
+        let arguments = arguments.join(", ");
+        return Err(Error::Setting(format!(
+            "the formula `{text}` has a mistake: write it in the arguments of the network ({arguments}; the k-th is also `argk`), functions of the model language and names for constants\n{reason}"
+        )));
+    }
+    Ok(formula)
+}

@@ -1,0 +1,169 @@
+//! Which formula is best, and whether the data can tell.
+
+use std::cmp::Ordering;
+
+use crate::refit::Reached;
+use crate::{Distilled, Ranked};
+
+/// Formulas whose ln p is this close to the best are not told apart by it.
+const TOLD_APART: f64 = 10.0;
+/// Validation errors that differ by less than this factor are the same.
+const SAME_ERROR: f64 = 1.05;
+/// Free runs whose errors differ by this factor are not the same. With noise they never do, where ln p does not: the
+/// noise is most of each. Records without noise are followed to many more digits than ln p counts, which
+/// assumes some.
+const OTHER_ERROR: f64 = 3.0;
+/// A formula whose free run errs by more than this many times that of the network does not explain the data
+/// as it does.
+const AS_GOOD: f64 = 2.0;
+
+/// Those that are no others with terms added that the records do not ask for.
+pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
+    let is_needless = |own: &(Ranked, Vec<String>)| {
+        let (ranked, parts) = own;
+        let has_all = |other: &[String]| {
+            let fewer = other.len() < parts.len() && !other.is_empty();
+            fewer && other.iter().all(|part| parts.contains(part))
+        };
+        let adds_nothing = |simpler: &Ranked| {
+            let gain = ranked.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
+            let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+            let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
+            gain.is_some_and(|gain| gain < TOLD_APART)
+                && error(simpler) < OTHER_ERROR * error(ranked)
+                && validation(simpler) <= SAME_ERROR * validation(ranked)
+        };
+        let mut simpler = formulas.iter().filter(|(_, other)| has_all(other));
+        !ranked.proposed && simpler.any(|(simpler, _)| adds_nothing(simpler))
+    };
+    let needless: Vec<bool> = formulas.iter().map(is_needless).collect();
+    let each = formulas.into_iter().zip(needless);
+    each.filter(|(_, needless)| !needless)
+        .map(|((ranked, _), _)| ranked)
+        .collect()
+}
+
+/// Ranks the formulas and says what the data tell of them.
+pub fn judge(distilled: &mut Distilled, network: &Reached) {
+    distilled.network_evidence = network.evidence;
+    distilled.network_free_run = network.free_run;
+    distilled.network_validation = network.validation;
+    let formulas = &mut distilled.formulas;
+    formulas.sort_by(by_error_and_evidence);
+    // of those that ln p does not tell apart, first the one that follows the records most closely
+    let likeliest = formulas.first().and_then(|f| f.evidence);
+    let close = |f: &Ranked| match (f.evidence, likeliest) {
+        (Some(own), Some(most)) => most - own < TOLD_APART,
+        _ => false,
+    };
+    let first = formulas.first().and_then(|f| f.validation);
+    let contenders = formulas
+        .iter()
+        .take_while(|f| close(f) && same(f.validation, first));
+    let contenders = contenders.count();
+    let errors = formulas[..contenders].iter().filter_map(|f| f.free_run);
+    let least = errors.fold(f64::INFINITY, f64::min);
+    let far = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY) > OTHER_ERROR * least;
+    formulas[..contenders].sort_by_key(far);
+    for (k, formula) in formulas.iter_mut().enumerate() {
+        formula.rank = k + 1;
+    }
+    let Some(best) = formulas.first() else {
+        distilled.verdict = vec!["no formula was found".into()];
+        return;
+    };
+    let follows = explains(best, network);
+    let told = |f: &&Ranked| is_equal(f, best) && !far(f);
+    let equal = formulas.iter().take_while(told).count().max(1);
+    distilled.equally_good = if follows { equal } else { 0 };
+    distilled.verdict = words(formulas, equal, follows, network);
+}
+
+/// Whether two validation errors are the same.
+fn same(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a < SAME_ERROR * b && b < SAME_ERROR * a,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+/// Better first: by validation where there is any, else by evidence.
+fn by_error_and_evidence(a: &Ranked, b: &Ranked) -> Ordering {
+    let least = |x: Option<f64>| x.unwrap_or(f64::INFINITY);
+    let most = |x: Option<f64>| x.unwrap_or(f64::NEG_INFINITY);
+    let validation = if same(a.validation, b.validation) {
+        Ordering::Equal
+    } else {
+        least(a.validation).total_cmp(&least(b.validation))
+    };
+    validation
+        .then(most(b.evidence).total_cmp(&most(a.evidence)))
+        .then(least(a.free_run).total_cmp(&least(b.free_run)))
+        .then(a.size.cmp(&b.size))
+}
+
+fn is_equal(formula: &Ranked, best: &Ranked) -> bool {
+    let evidence = match (formula.evidence, best.evidence) {
+        (Some(own), Some(best)) => best - own < TOLD_APART,
+        (own, best) => own == best,
+    };
+    evidence && same(formula.validation, best.validation)
+}
+
+/// Whether a formula follows the data as the network does.
+fn explains(formula: &Ranked, network: &Reached) -> bool {
+    let as_good = |own: Option<f64>, other: Option<f64>| match (own, other) {
+        (Some(own), Some(other)) => own < AS_GOOD * other,
+        (own, other) => own.is_some() || other.is_none(),
+    };
+    let more_likely = match (formula.evidence, network.evidence) {
+        (Some(own), Some(other)) => own > other - TOLD_APART,
+        _ => false,
+    };
+    let runs = as_good(formula.free_run, network.free_run);
+    as_good(formula.validation, network.validation) && (runs || more_likely)
+}
+
+fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) -> Vec<String> {
+    let error = |e: Option<f64>| e.map_or("no finite one".into(), |e| format!("{e:.1e}"));
+    let (own, other) = (error(formulas[0].free_run), error(network.free_run));
+    let runs = format!("its free run errs by {own} of the range, that of the network by {other}");
+    if !follows {
+        return vec![
+            format!(
+                "none of these formulas follows the data as the network does: of the best, {runs}"
+            ),
+            "do not take one of them for the equation: propose others, or take more records".into(),
+        ];
+    }
+    let tried = formulas.len();
+    let next = formulas.get(equal);
+    let margin = next.and_then(|n| Some(formulas[0].evidence? - n.evidence?));
+    let margin = margin.filter(|m| *m >= TOLD_APART);
+    let margin = match (margin, next) {
+        (Some(m), _) => format!(" (ln p higher by {m:.0} than that of the next)"),
+        (None, Some(_)) => " (it follows the records more closely than the next)".into(),
+        (None, None) => String::new(),
+    };
+    if tried == 1 {
+        return vec![
+            format!(
+                "formula 1 explains the data; all else that was looked at is worse, or the same with terms that add nothing; {runs}"
+            ),
+            "what was not looked at may do as well".into(),
+        ];
+    }
+    if equal == 1 {
+        return vec![
+            format!(
+                "formula 1 explains the data best of the {tried} that were fitted again{margin}; {runs}"
+            ),
+            "what was not looked at may do as well".into(),
+        ];
+    }
+    let many = if equal == tried { "all" } else { "the first" };
+    vec![
+        format!("the data cannot decide: {many} {equal} formulas are equally good{margin}; of the first, {runs}"),
+        "they differ where no record has been: another start, or another input, can tell them apart".into(),
+    ]
+}

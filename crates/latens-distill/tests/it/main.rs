@@ -1,0 +1,4 @@
+//! Formulas from networks.
+
+mod searching;
+mod whole;

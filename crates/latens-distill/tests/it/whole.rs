@@ -1,0 +1,196 @@
+//! From a fit to formulas that are fitted again.
+
+use latens::simulate::{Simulation, simulate};
+use latens::{Error, Job, Model, Role, Silent, Source};
+use latens_distill::formula::Formula;
+use latens_distill::refit::Reached;
+use latens_distill::rewrite::{Replacement, rewrite};
+use latens_distill::verdict::{judge, without_needless};
+use latens_distill::{Distilled, Options, Ranked, Unwatched, Watch, distill};
+
+const SPRING: &str = "# a spring\n[states.z]\nderivative = \"v\"\nstart = 1\n[states.v]\n\
+    derivative = \"push(z, v) - c*v\" # unknown\nstart = 0\n\n[networks.push]\nlayers = [\"6 tanh\"]\nskip = true\n\n\
+    [unknowns]\nc = { guess = 0.2 }\n\n[measurements]\nz = \"z\"\n[truth]\nv = \"-4*z - 0.3*v\"\nc = 0.3\n\
+    [time]\nstep = 0.02\n[simulation]\nsteps = 300\n";
+
+/// A linear spring is found, and its model, whose network is gone, reads; the same call gives the same bits, and one that
+/// is stopped says so.
+#[test]
+fn a_spring_becomes_its_formula() {
+    let text = SPRING
+        .replace(" - c*v", "")
+        .replace("c = { guess = 0.2 }", "")
+        .replace("[unknowns]", "")
+        .replace("c = 0.3\n", "");
+    let model = Model::from_text("spring", &text).unwrap();
+    let record = simulate(&model, &Simulation::default()).unwrap();
+    let mut job = Job::new(model).unwrap();
+    job.add(Role::Train, Source::of_record(record, &job.model).unwrap());
+    let fit = job.run(&mut Silent).unwrap().fit;
+    let options = Options {
+        candidates: 3,
+        proposed: vec!["stiffness*z + damping*v".into()],
+    };
+    let found = distill(&fit, &options, &Unwatched).unwrap();
+    let best = &found.formulas[0];
+    assert!(found.equally_good >= 1, "{:?}", found.verdict);
+    for (name, expected) in [("stiffness", -4.0), ("damping", -0.3)] {
+        let proposed = found.formulas.iter().find(|f| f.proposed).unwrap();
+        let constant = proposed.constants.iter().find(|c| c.name == name).unwrap();
+        assert!((constant.value - expected).abs() < 1e-3, "{constant:?}");
+    }
+    assert!(best.free_run.unwrap() < found.network_free_run.unwrap());
+    let again = Model::from_text("again", &best.model).unwrap();
+    assert!(again.system.networks().is_empty() && best.model.starts_with("# a spring\n"));
+    let twice = distill(&fit, &options, &Unwatched).unwrap();
+    assert_eq!(twice.formulas[0].evidence, best.evidence);
+
+    struct Stops;
+    impl Watch for Stops {
+        fn stops(&self) -> bool {
+            true
+        }
+    }
+    assert!(matches!(
+        distill(&fit, &options, &Stops),
+        Err(Error::Stopped)
+    ));
+    let wrong = Options {
+        proposed: vec!["a*z +".into()],
+        ..options
+    };
+    let message = distill(&fit, &wrong, &Unwatched).unwrap_err().to_string();
+    assert!(
+        message.contains("has a mistake") && message.contains("z, v"),
+        "{message}"
+    );
+}
+
+/// A call inside of a call, comments and the user's own constants stay what they were.
+#[test]
+fn a_model_file_keeps_its_text() {
+    let text = SPRING.replace("push(z, v)", "push(z, push(2*v, z))");
+    let model = Model::from_text("spring", &text).unwrap();
+    let formula = Formula {
+        text: "$1*#1 + $2*#2^2".into(),
+        constants: vec![-4.0, 1.0 / 3.0],
+        names: vec![],
+        terms: vec![],
+    };
+    let replacement = Replacement {
+        network: "push",
+        output: "output",
+        formula: &formula,
+        names: vec!["a".into(), "b".into()],
+        scales: &[4.0, 0.5],
+    };
+    let new = rewrite(&model, &[replacement]).unwrap();
+    let expected = "derivative = \"(a*z + b*((a*(2*v) + b*z^2))^2) - c*v\" # unknown";
+    assert!(new.contains(expected), "{new}");
+    assert!(new.contains("[unknowns]\na = { guess = -4.0, scale = 4.0 }\nb = { guess = 0.333333, scale = 0.5 }\nc = "), "{new}");
+    assert!(!new.contains("networks"), "{new}");
+}
+
+fn ranked(evidence: f64, free_run: f64, validation: Option<f64>) -> Ranked {
+    Ranked {
+        rank: 0,
+        expressions: vec![],
+        size: 3,
+        constants: vec![],
+        evidence: Some(evidence),
+        free_run: Some(free_run),
+        validation,
+        proposed: false,
+        model: String::new(),
+    }
+}
+
+fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
+    let mut distilled = Distilled {
+        network_evidence: None,
+        network_free_run: None,
+        network_validation: None,
+        network_size: 100,
+        front: vec![],
+        formulas,
+        equally_good: 0,
+        verdict: vec![],
+        stopped: false,
+    };
+    let network = Reached {
+        evidence: Some(1000.0),
+        free_run: Some(1e-2),
+        validation,
+        constants: vec![],
+    };
+    judge(&mut distilled, &network);
+    distilled
+}
+
+/// A term that adds nothing makes no rival of a formula; one that adds something does.
+#[test]
+fn needless_terms_are_no_rivals() {
+    let parts = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<String>>();
+    let formulas = vec![
+        (ranked(1000.0, 1e-2, None), parts(&["x"])),
+        (ranked(1004.0, 1e-2, None), parts(&["x", "y"])),
+        (ranked(1030.0, 1e-2, None), parts(&["x", "z"])),
+        (ranked(1001.0, 1e-2, None), parts(&["y"])),
+    ];
+    let kept = without_needless(formulas);
+    let kept: Vec<f64> = kept.iter().filter_map(|f| f.evidence).collect();
+    assert_eq!(kept, [1000.0, 1030.0, 1001.0]);
+}
+
+/// What the data do not tell apart is said to be equally good, and what no formula explains is not explained.
+#[test]
+fn the_verdict_says_no_more_than_the_data() {
+    let equal = judged(
+        vec![
+            ranked(1001.0, 1e-2, None),
+            ranked(1004.0, 1.01e-2, None),
+            ranked(980.0, 1.1e-2, None),
+        ],
+        None,
+    );
+    assert_eq!(
+        (equal.equally_good, equal.formulas[0].evidence),
+        (2, Some(1004.0))
+    );
+    assert!(
+        equal.verdict[0].contains("cannot decide"),
+        "{:?}",
+        equal.verdict
+    );
+    // followed far more closely: records without noise
+    let exact = judged(
+        vec![ranked(1004.0, 1e-3, None), ranked(1003.0, 1e-9, None)],
+        None,
+    );
+    assert_eq!(
+        (exact.equally_good, exact.formulas[0].free_run),
+        (1, Some(1e-9))
+    );
+    let none = judged(
+        vec![ranked(300.0, 0.2, None), ranked(290.0, 0.2, None)],
+        None,
+    );
+    assert_eq!(none.equally_good, 0);
+    assert!(
+        none.verdict[0].contains("none of these"),
+        "{:?}",
+        none.verdict
+    );
+    // records that were never learned from come before evidence
+    let validated = judged(
+        vec![
+            ranked(1100.0, 1e-2, Some(0.05)),
+            ranked(1005.0, 1e-2, Some(0.01)),
+        ],
+        Some(0.01),
+    );
+    assert_eq!(
+        (validated.equally_good, validated.formulas[0].validation),
+        (1, Some(0.01))
+    );
+}

@@ -1,0 +1,106 @@
+"""Formulas in place of a fit's networks: what `fit.distill()` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._constants import Uncertain
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ._model import Model
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A set of formulas for all networks of a fit, fitted again in their place."""
+
+    #: From 1, the best.
+    rank: int
+    #: By network, or by `network.output` where it has several: with the names of the constants.
+    expressions: dict[str, str]
+    #: The same with their values.
+    with_values: dict[str, str]
+    #: The unknown constants of the model, those of the formulas among them.
+    constants: dict[str, Uncertain]
+    #: ln p(y), constants counted.
+    evidence: float | None
+    #: Mean nRMSE of the measured channels in free runs over the records learned from.
+    free_run: float | None
+    #: The same over the records that validated.
+    validation: float | None
+    #: Operations, names and constants in it.
+    size: int
+    #: Whether it was proposed by the caller.
+    proposed: bool
+    #: The model file in which the networks are gone.
+    model_text: str
+
+    @property
+    def expression(self) -> str:
+        """The formula with its values, of a fit with one network of one output; else all of them."""
+        if len(self.with_values) == 1:
+            return next(iter(self.with_values.values()))
+        return "; ".join(f"{name} = {text}" for name, text in self.with_values.items())
+
+    @property
+    def model(self) -> Model:
+        """The model in which the networks are gone, ready to be fitted."""
+        from ._model import Model
+
+        return Model.from_string(self.model_text, name=f"formula {self.rank}")
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Formulas for what the networks of a fit have learned, best first."""
+
+    formulas: list[Formula]
+    #: How many of them, from the first, the data do not tell apart; 0 where none follows them as the network does.
+    equally_good: int
+    #: What that means, in words.
+    verdict: list[str]
+    #: How closely formulas of each number of constants follow the networks, from simple to exact.
+    front: list[dict[str, Any]]
+    #: ln p(y), free run and validation error of the fit with its networks.
+    network: dict[str, float | None]
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Distillation:
+        several = len(found["formulas"][0]["expressions"]) > 1 if found["formulas"] else False
+
+        def name(expression: dict[str, str]) -> str:
+            return f"{expression['network']}.{expression['output']}" if several else expression["network"]
+
+        formulas = [
+            Formula(
+                rank=one["rank"],
+                expressions={name(e): e["text"] for e in one["expressions"]},
+                with_values={name(e): e["with_values"] for e in one["expressions"]},
+                constants={c["name"]: Uncertain(c["value"], c["std"], c["unit"]) for c in one["constants"]},
+                evidence=one["evidence"],
+                free_run=one["free_run"],
+                validation=one["validation"],
+                size=one["size"],
+                proposed=one["proposed"],
+                model_text=one["model"],
+            )
+            for one in found["formulas"]
+        ]
+        network = {key: found[f"network_{key}"] for key in ("evidence", "free_run", "validation")}
+        return cls(formulas, found["equally_good"], found["verdict"], found["front"], network)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The formulas as a table, a row each."""
+        import pandas
+
+        keys = ("rank", "size", "evidence", "free_run", "validation", "expression")
+        rows = [{key: getattr(formula, key) for key in keys} for formula in self.formulas]
+        frame: pandas.DataFrame = pandas.DataFrame(rows).set_index("rank")
+        return frame
+
+    def __repr__(self) -> str:
+        lines = [f"{formula.rank}  {formula.expression}" for formula in self.formulas]
+        return "\n".join([*lines, *self.verdict])
