@@ -32,7 +32,8 @@ pub fn rewrite(model: &Model, replacements: &[Replacement]) -> Result<String, Er
     let mut edits: Vec<(std::ops::Range<usize>, String)> = vec![];
     let derivatives = file.states.iter().filter_map(|s| s.derivative.as_ref());
     let expressions = file.expressions.iter().map(|(_, e)| e);
-    for expr in derivatives.chain(expressions) {
+    let measured = file.measurements.iter().map(|m| &m.value);
+    for expr in derivatives.chain(expressions).chain(measured) {
         find(expr, model, replacements, &file, &mut edits);
     }
     edits.sort_by_key(|(range, _)| range.start);
