@@ -55,6 +55,9 @@ pub fn bytes(py: Python<'_>, files: Files) -> Vec<(String, Bound<'_, PyBytes>)> 
         .collect()
 }
 
+/// An array of three dimensions.
+type Cube<'py> = Bound<'py, PyArray3<f64>>;
+
 /// Columns, and facts as JSON.
 type Used<'py> = (Columns<'py>, String);
 
@@ -181,7 +184,7 @@ impl Fit {
         py: Python<'py>,
         track: usize,
         count: usize,
-    ) -> Result<(Bound<'py, PyArray3<f64>>, Bound<'py, PyArray3<f64>>)> {
+    ) -> Result<(Cube<'py>, Cube<'py>)> {
         let (fit, track) = (&self.0, &self.0.tracks[track]);
         let work = || {
             let draws = fit.parameter_draws(count);

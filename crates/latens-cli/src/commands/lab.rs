@@ -121,7 +121,9 @@ For example, beside latens profile run:
   latens lab sample run --steps 100000
 
 The posterior is that of the fit under exact equations, simulated from start to end at every step: nothing is
-linearised. It takes as long as so many simulations of the records, times the chains.
+linearised. It takes as long as so many simulations of the records, times the chains. Where R̂ is not near 1 the
+chains have not met, and their intervals say nothing: weights of networks have several minima, and take far longer
+than constants.
 
 Exit codes: 0 done, 1 error, 2 wrong usage.";
 

@@ -35,7 +35,7 @@ use crate::text;
 use crate::{Door, Error};
 
 /// Differences of ln p(y) from which one model is the better one: with some strength, strongly, beyond
-/// doubt. Below the first two models cannot be told apart: another seed of the same model makes as much.
+/// doubt. Below the first two models cannot be told apart: odds are less than twenty to one.
 const SOME: f64 = 3.0;
 const STRONG: f64 = 5.0;
 const DECISIVE: f64 = 10.0;
@@ -427,7 +427,7 @@ fn difference(first: &Compared, second: &Compared) -> Difference {
     let strength = Strength::of(gain);
     if strength == Strength::None {
         let sentence = format!(
-            "{a} and {b} cannot be told apart: ln p(y) differs by {gain:.1}, and another seed of the same model makes as much"
+            "{a} and {b} cannot be told apart: ln p(y) differs by {gain:.1}, less than odds of twenty to one"
         );
         return make(strength, Some(gain), "evidence", sentence);
     }

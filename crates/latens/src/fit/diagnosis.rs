@@ -435,7 +435,9 @@ mod tests {
             found[2]
         );
         assert!(found[3].p > 0.01, "{:?}", found[3]);
-        let curved: Vec<f64> = (0..1500).map(|k| noise[k] + 0.3 * state[k].abs()).collect();
+        let curved: Vec<f64> = (0..1500)
+            .map(|k| noise[k] + 0.3 * (state[k].abs() - 0.798))
+            .collect();
         let found = tested(&curved, &input, &state);
         assert!(found[3].p < 1e-4 && found[0].p > 1e-3, "{found:?}");
         let student = |rng: &mut Pcg64| {
