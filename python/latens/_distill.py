@@ -98,7 +98,7 @@ class Distillation:
 
         keys = ("rank", "size", "evidence", "free_run", "validation", "expression")
         rows = [{key: getattr(formula, key) for key in keys} for formula in self.formulas]
-        frame: pandas.DataFrame = pandas.DataFrame(rows).set_index("rank")
+        frame: pandas.DataFrame = pandas.DataFrame(rows, columns=list(keys)).set_index("rank")
         return frame
 
     def __repr__(self) -> str:

@@ -231,8 +231,12 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
             Err(error) => failed = Some(error),
         }
     }
-    if let (true, Some(error)) = (formulas.is_empty(), failed) {
-        return Err(error);
+    match failed {
+        // that is a verdict on the formulas
+        Some(error) if formulas.is_empty() && !matches!(error, Error::Diverged(_)) => {
+            return Err(error);
+        }
+        _ => {}
     }
     let mut distilled = Distilled {
         network_evidence: None,

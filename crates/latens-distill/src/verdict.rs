@@ -17,6 +17,9 @@ const OTHER_ERROR: f64 = 3.0;
 /// as it does.
 const AS_GOOD: f64 = 2.0;
 
+/// What to do where no formula is right.
+const NOT_FOUND: &str = "the data do not decide what the formula is: take records from other starts or with other inputs, or propose formulas";
+
 /// Those that are no others with terms added that the records do not ask for.
 pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
     let is_needless = |own: &(Ranked, Vec<String>)| {
@@ -69,7 +72,10 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
         formula.rank = k + 1;
     }
     let Some(best) = formulas.first() else {
-        distilled.verdict = vec!["no formula was found".into()];
+        distilled.verdict = vec![
+            "none of the formulas that were looked at can stand in the place of the network: fitted again, each leaves the finite numbers".into(),
+            NOT_FOUND.into(),
+        ];
         return;
     };
     let follows = explains(best, network);
@@ -133,7 +139,7 @@ fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) ->
             format!(
                 "none of these formulas follows the data as the network does: of the best, {runs}"
             ),
-            "do not take one of them for the equation: propose others, or take more records".into(),
+            NOT_FOUND.into(),
         ];
     }
     let tried = formulas.len();

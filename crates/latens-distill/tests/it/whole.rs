@@ -181,6 +181,7 @@ fn the_verdict_says_no_more_than_the_data() {
         "{:?}",
         none.verdict
     );
+    assert!(judged(vec![], None).verdict[0].contains("none of the formulas"));
     // records that were never learned from come before evidence
     let validated = judged(
         vec![
