@@ -298,6 +298,7 @@ impl Fit {
             ("convergence", What::Convergence),
             ("innovations", What::Innovations),
             ("tests", What::Tests),
+            ("constants", What::Constants),
         ];
         let names = all.map(|(name, _)| name);
         let what = all[place(what, &names, "figure")?].1;
