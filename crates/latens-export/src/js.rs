@@ -55,7 +55,8 @@ fn body(exported: &Exported) -> String {
     let programs = exported.model.system.programs();
     text += &written("derivative", exported, programs.derivative, Yields::Values);
     text += &written("measure", exported, programs.measurement, Yields::Values);
-    text += "/** What each call of a network is asked at: the network's place, and its arguments. */\n";
+    text +=
+        "/** What each call of a network is asked at: the network's place, and its arguments. */\n";
     text += &written("asked", exported, programs.derivative, Yields::Calls);
     text += FACE;
     text + &step(exported)

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 /// The names of the colours, on white and on black.
-pub const COLOURS: [(&str, &str, &str); 12] = [
+pub const COLOURS: [(&str, &str, &str); 13] = [
     ("ink", "#1b1f24", "#e6e8eb"),
     ("soft", "#5f6873", "#9aa4b0"),
     ("rule", "#d9dde2", "#343b44"),
@@ -16,6 +16,7 @@ pub const COLOURS: [(&str, &str, &str); 12] = [
     ("pale", "#a3cbe3", "#2c5670"),
     ("green", "#009e73", "#1fc79a"),
     ("vermilion", "#d55e00", "#ff8a3d"),
+    ("alarm", "#b04a00", "#ff8a3d"),
     ("purple", "#a6467f", "#e39ac4"),
     ("orange", "#b87f00", "#f0b429"),
     ("sky", "#2b8fc7", "#8fd0f5"),

@@ -56,9 +56,8 @@ fn errors(runs: &[Fit], role: Role) -> Vec<Row> {
     for record in records(runs, role) {
         for name in record.nrmse.keys() {
             let column = (record.sha256.clone(), record.file.clone(), name.clone());
-            let known = |(sha, _, own): &(String, String, String)| {
-                *sha == record.sha256 && own == name
-            };
+            let known =
+                |(sha, _, own): &(String, String, String)| *sha == record.sha256 && own == name;
             if !columns.iter().any(known) {
                 columns.push(column);
             }
@@ -181,11 +180,17 @@ fn of_fit(runs: &[Fit]) -> Vec<Row> {
         0 => "none".into(),
         n => n.to_string(),
     }));
-    if runs.iter().any(|run| !verdict::of_run(run).alarms.is_empty()) {
-        rows.push(row("alarm", &|run| match verdict::of_run(run).alarms.len() {
-            0 => "none".into(),
-            _ => "<b class=\"bad\">do not trust it: see its verdict</b>".into(),
-        }));
+    if runs
+        .iter()
+        .any(|run| !verdict::of_run(run).alarms.is_empty())
+    {
+        rows.push(row(
+            "alarm",
+            &|run| match verdict::of_run(run).alarms.len() {
+                0 => "none".into(),
+                _ => "<b class=\"bad\">do not trust it: see its verdict</b>".into(),
+            },
+        ));
     }
     rows
 }

@@ -225,10 +225,13 @@ fn slices(
         let at = |p: usize| low + size * p as f64 / (POINTS - 1) as f64;
         let Some(through) = longest(&candidates, |sample| {
             let mut values = sample.arguments[place].clone();
-            (0..POINTS).step_by(4).filter(|p| {
-                values[j] = at(*p);
-                evaluator.visited(&values)
-            }).count()
+            (0..POINTS)
+                .step_by(4)
+                .filter(|p| {
+                    values[j] = at(*p);
+                    evaluator.visited(&values)
+                })
+                .count()
         }) else {
             continue;
         };
@@ -244,7 +247,8 @@ fn slices(
             values[j] = at;
             let visited = evaluator.visited(&values);
             let outputs = evaluator.at(&values);
-            let true_values = truth.and_then(|t| t.on_slice(through.point(), place, arguments, &values));
+            let true_values =
+                truth.and_then(|t| t.on_slice(through.point(), place, arguments, &values));
             for (k, points) in points.iter_mut().enumerate() {
                 let (value, std) = outputs[k];
                 points.push(SlicePoint {
@@ -285,7 +289,9 @@ fn candidates<'s, 'a>(
         let each = sample.arguments[place].iter().zip(&medians).zip(scale);
         each.map(|((a, m), s)| ((a - m) / s).powi(2)).sum()
     };
-    let nearest = samples.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let nearest = samples
+        .iter()
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)));
     let every = samples.len().div_ceil(CANDIDATES).max(1);
     let mut found: Vec<&Sample> = samples.iter().step_by(every).chain(nearest).collect();
     found.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -308,12 +314,7 @@ fn longest<'s, 'a>(
 }
 
 /// Each output of a network at samples of the records.
-fn along(
-    shown: &Fit,
-    place: usize,
-    samples: &[Sample],
-    truth: Option<&Truth>,
-) -> Vec<Vec<Along>> {
+fn along(shown: &Fit, place: usize, samples: &[Sample], truth: Option<&Truth>) -> Vec<Vec<Along>> {
     let network = &shown.model.system.networks()[place];
     let mut evaluator = Evaluator::new(shown, place);
     let mut found: Vec<Vec<Along>> = network.outputs.iter().map(|_| vec![]).collect();

@@ -62,7 +62,12 @@ fn unsure(range: Option<[f64; 2]>, deviations: impl Iterator<Item = f64>) -> Opt
     let mut all: Vec<f64> = deviations.filter(|d| d.is_finite()).collect();
     all.sort_by(f64::total_cmp);
     let times = 2.0 * NORMAL * all.get(all.len() / 2)? / (high - low);
-    let said = || format!("95 % is {} times as wide as this axis", text::number(times.round()));
+    let said = || {
+        format!(
+            "95 % is {} times as wide as this axis",
+            text::number(times.round())
+        )
+    };
     (times > FAR_WIDER).then(said)
 }
 
@@ -95,7 +100,10 @@ fn scatter(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Plot {
         marks.push(Mark::new("truth", "true", Shape::Dots(truth)));
     }
     Plot {
-        title: format!("{} along the records, over {}", first.output, first.arguments[argument].text),
+        title: format!(
+            "{} along the records, over {}",
+            first.output, first.arguments[argument].text
+        ),
         note: unsure(range, first.along.iter().map(|p| p.std)).unwrap_or_default(),
         x,
         y: Axis { range, ..y },
@@ -116,7 +124,9 @@ fn sliced(same: &[(usize, &Learned)], slice: &Slice, runs: &[Fit]) -> Plot {
         .collect();
     let (x, y) = axes(first, argument);
     let own = same.iter().flat_map(|(_, one)| &one.slices);
-    let own = own.filter(|s| s.argument == argument).flat_map(|s| &s.points);
+    let own = own
+        .filter(|s| s.argument == argument)
+        .flat_map(|s| &s.points);
     let visited = own.filter(|p| p.visited);
     let values = visited.flat_map(|p| [p.value, p.truth.unwrap_or(p.value)]);
     // room for the columns below
@@ -185,7 +195,10 @@ fn along_slice(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec
         let seen = seen.map(|p| [p.at, if p.visited { p.value } else { f64::NAN }]);
         marks.push(Mark::new(class, name, Shape::Line(seen.collect())));
     }
-    let Some(slice) = same.first().and_then(|(_, one)| Some(&one.slices[of(one)?])) else {
+    let Some(slice) = same
+        .first()
+        .and_then(|(_, one)| Some(&one.slices[of(one)?]))
+    else {
         return marks;
     };
     let truth = slice.points.iter().map(|p| Some([p.at, p.truth?]));
@@ -194,9 +207,7 @@ fn along_slice(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec
     }
     // the sample through which it goes
     let at = slice.held[argument];
-    let near = |a: &&SlicePoint, b: &&SlicePoint| {
-        (a.at - at).abs().total_cmp(&(b.at - at).abs())
-    };
+    let near = |a: &&SlicePoint, b: &&SlicePoint| (a.at - at).abs().total_cmp(&(b.at - at).abs());
     if let Some(point) = slice.points.iter().min_by(near) {
         let dot = Shape::Dots(vec![[point.at, point.value]]);
         marks.push(Mark::new("here", "the sample", dot));

@@ -57,11 +57,18 @@ pub fn html(runs: &[Fit]) -> String {
     let each = |part: &dyn Fn(&Fit) -> String| -> String {
         let parts = runs.iter().map(|shown| (shown, part(shown)));
         let parts = parts.filter(|(_, content)| !content.is_empty());
-        parts.map(|(shown, content)| folded(runs, shown, content)).collect()
+        parts
+            .map(|(shown, content)| folded(runs, shown, content))
+            .collect()
     };
     let mut sections = Sections::default();
     if several {
-        sections.add("comparison", "Comparison", "Side by side", comparison_part(runs));
+        sections.add(
+            "comparison",
+            "Comparison",
+            "Side by side",
+            comparison_part(runs),
+        );
         for (k, shown) in runs.iter().enumerate() {
             let title = format!("Verdict on {}", escape(&shown.name));
             let verdict = verdict_part(shown, &verdict::of_run(shown));
@@ -71,24 +78,62 @@ pub fn html(runs: &[Fit]) -> String {
         let verdict = verdict_part(one, &verdict::of_run(one));
         sections.text += &section("verdict", "Verdict", &verdict);
     }
-    sections.add("tests", "Tests", "Records that played no part", tests_part(runs));
+    sections.add(
+        "tests",
+        "Tests",
+        "Records that played no part",
+        tests_part(runs),
+    );
     if !several {
-        sections.add("constants", "Constants", "Constants", each(&constants::section));
+        sections.add(
+            "constants",
+            "Constants",
+            "Constants",
+            each(&constants::section),
+        );
     }
-    sections.add("equation", "Equation", "The learned equation", equation_part(runs));
+    sections.add(
+        "equation",
+        "Equation",
+        "The learned equation",
+        equation_part(runs),
+    );
     if data["play"].is_object() {
         sections.add("play", "Play", "Play", play_part(runs));
     }
     sections.add("states", "States", "States over time", states_part(runs));
     let unforeseen = each(&|shown| innovation_part(shown, &of_first_record(shown)));
-    sections.add("innovations", "Innovations", "What the model did not foresee", unforeseen);
+    sections.add(
+        "innovations",
+        "Innovations",
+        "What the model did not foresee",
+        unforeseen,
+    );
     let determined = each(&identifiability);
-    sections.add("identifiability", "Identifiability", "What the data determine", determined);
-    sections.add("convergence", "Convergence", "Convergence", convergence_part(runs));
-    let parts = if several { String::new() } else { each(&scores) } + &each(&suspects);
+    sections.add(
+        "identifiability",
+        "Identifiability",
+        "What the data determine",
+        determined,
+    );
+    sections.add(
+        "convergence",
+        "Convergence",
+        "Convergence",
+        convergence_part(runs),
+    );
+    let parts = if several {
+        String::new()
+    } else {
+        each(&scores)
+    } + &each(&suspects);
     sections.add("scores", "Scores", "Scores", parts);
     sections.add("repeat", "Repeat", "Repeat this run", each(&provenance));
-    let body = format!("{}{}</main>\n", heading(runs, &title, &sections.links), sections.text);
+    let body = format!(
+        "{}{}</main>\n",
+        heading(runs, &title, &sections.links),
+        sections.text
+    );
     // no text of a model file can end the element
     let data = data.to_string().replace('<', "\\u003c");
     let model = match runs {
@@ -338,7 +383,11 @@ fn play_part(runs: &[Fit]) -> String {
     let any = |count: &dyn Fn(&Fit) -> usize| runs.iter().any(|run| count(run) > 0);
     format!(
         "<p class=\"hint\">The learned model, simulated here and now. Change where it starts, its constants or what drives it. The dashed line is the run as it was learned; a shaded stretch is beyond what training has seen.{member}</p>\n<div class=\"play\">\n<div id=\"play-settings\" role=\"group\" aria-label=\"What is simulated\">\n<p><label for=\"play-record\">Time and inputs of </label><select id=\"play-record\"></select></p>\n{}{}{}<p class=\"buttons\"><button type=\"button\" id=\"play-reset\">As learned</button> <button type=\"button\" id=\"play-save\">Save as CSV</button></p>\n</div>\n<div>\n<p id=\"play-status\" role=\"status\"></p>\n<div id=\"play-panels\"></div>\n</div>\n</div>\n",
-        group("play-constants", "Constants", any(&|run| run.model.unknowns.len())),
+        group(
+            "play-constants",
+            "Constants",
+            any(&|run| run.model.unknowns.len())
+        ),
         group("play-starts", "Start", true),
         group("play-inputs", "Inputs", any(&|run| run.model.inputs.len())),
     )

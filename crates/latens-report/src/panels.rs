@@ -9,7 +9,7 @@ use latens::fit::{Fit, Role, Track};
 use latens::text;
 
 /// Bytes that all signals of a page may have before they become text, which takes a third more.
-const BYTES: usize = 1_200_000;
+const BYTES: usize = 1_000_000;
 /// Samples of a signal at the least, however many there are.
 const FEWEST: usize = 200;
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::base64;
 
 /// Bytes that the inputs of records may have before they become text.
-const DRIVING_BYTES: usize = 300_000;
+const DRIVING_BYTES: usize = 160_000;
 /// Bytes of the draws, likewise.
-const DRAWS_BYTES: usize = 150_000;
+const DRAWS_BYTES: usize = 100_000;
 /// Draws at the least, however many parameters there are.
 const FEWEST_DRAWS: usize = 12;
 /// The part of a draw by which parameters are moved: bands are linear, as those of the program are.

@@ -36,13 +36,7 @@ pub fn shape(out: &mut String, mark: &Mark, x: &Scale, y: &Scale) {
         Shape::Whiskers(ends) => {
             let mut d = String::new();
             for [at, low, high] in ends.iter().filter(|e| e.iter().all(|v| v.is_finite())) {
-                let _ = write!(
-                    d,
-                    "M{:.1} {:.1}V{:.1}",
-                    x.at(*at),
-                    y.at(*low),
-                    y.at(*high)
-                );
+                let _ = write!(d, "M{:.1} {:.1}V{:.1}", x.at(*at), y.at(*low), y.at(*high));
             }
             let _ = write!(out, "<path class=\"line {class}\" d=\"{d}\"/>");
         }

@@ -64,7 +64,11 @@ impl<'a> Truth<'a> {
     }
 
     /// A network's outputs at a time, state and input.
-    pub fn at(&self, (time, state, input): (f64, &[f64], &[f64]), place: usize) -> Option<Vec<f64>> {
+    pub fn at(
+        &self,
+        (time, state, input): (f64, &[f64], &[f64]),
+        place: usize,
+    ) -> Option<Vec<f64>> {
         let model = &self.shown.model;
         let n = model.states.len();
         let derivative = |theta: &[f64]| {

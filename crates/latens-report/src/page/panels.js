@@ -70,6 +70,8 @@ class Panel extends Axes {
     signal.off ??= signal.values.map((v, k) => v - from.values[k]);
     return signal.off;
   }
+  // of the view as it will be drawn: fingers move more often than that
+  t(x) { return view[0] + (x - PAD.left) / this.inner * (view[1] - view[0]); }
   shown() { return this.signals.filter((s) => !off.has(key(s))); }
 
   // Samples in view, with a neighbour on each side.

@@ -11,7 +11,7 @@ class Play {
     this.status = document.getElementById("play-status");
     this.settings();
     this.choose(0);
-    new ResizeObserver(() => this.draw()).observe(document.getElementById("play-panels"));
+    new ResizeObserver(() => requestAnimationFrame(() => this.paint())).observe(document.getElementById("play-panels"));
   }
 
   // A row with a slider and a number: both are the same value.
@@ -108,7 +108,7 @@ class Play {
     this.moved.clear();
     this.p.forEach((v, i) => this.constants[i](v));
     this.driven.forEach((d) => d.reset());
-    this.learned = null;
+    this.learned = this.states = null;
     this.panels();
     this.run();
   }
@@ -174,9 +174,16 @@ class Play {
     return true;
   }
 
+  // Once a frame at the most, however fast a slider moves.
   run() {
-    const begun = performance.now(), u = this.inputs();
     this.token = {};
+    delete this.status.dataset.draws;
+    if (this.planned) return;
+    this.planned = true;
+    requestAnimationFrame(() => { this.planned = false; this.work(); });
+  }
+  work() {
+    const begun = performance.now(), u = this.inputs(), { token } = this;
     this.lost = null;
     this.u = u;
     this.states = this.simulate(u, this.p);
@@ -185,9 +192,8 @@ class Play {
     this.std = null;
     this.beyond = this.outside(this.states, u);
     this.status.dataset.milliseconds = performance.now() - begun;
-    delete this.status.dataset.draws;
-    this.draw();
-    if (this.lost === null) setTimeout(() => this.bands(this.token, u), 30);
+    this.paint();
+    if (this.lost === null) setTimeout(() => this.bands(token, u), 30);
   }
   // Bands: each draw moves constants, weights and states by a small part of itself, and what that moves is
   // scaled up again, so that bands are to first order as the program's are. A constant that was set by
@@ -223,7 +229,7 @@ class Play {
       });
       this.std = { states: std(squares.states, most[0]), seen: std(squares.seen, most[1]) };
       this.status.dataset.draws = done;
-      this.draw();
+      this.paint();
     };
     work();
   }
@@ -236,10 +242,10 @@ class Play {
     model.outputs.forEach((y, c) => { if (given.indirect[c]) this.drawn.push(panel(y, "measurement", "seen", c, model.outputs.length)); });
     model.inputs.forEach((u, i) => this.drawn.push(panel(u, "input", "input", i, model.inputs.length)));
   }
-  draw() {
-    if (!this.states || this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => { this.waiting = false; this.drawn.forEach((p) => p.draw()); this.tell(); });
+  paint() {
+    if (!this.states) return;
+    this.drawn.forEach((p) => p.draw());
+    this.tell();
   }
   tell() {
     const said = [], { stretches, part } = this.beyond, unit = this.model.timeUnit;

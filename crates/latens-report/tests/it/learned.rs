@@ -69,7 +69,12 @@ fn several_outputs_are_told_apart() {
     for (k, point) in (0..801).step_by(every).zip(&learned[1].along) {
         let at = track.record.point(k, track.smoothed.row(k), &[]);
         truth.derivative(&mut truth.workspace(), at, &mut f);
-        assert!(near(point.truth.unwrap(), f[3]), "{:?} {}", point.truth, f[3]);
+        assert!(
+            near(point.truth.unwrap(), f[3]),
+            "{:?} {}",
+            point.truth,
+            f[3]
+        );
         assert!(point.std > 0.0 && point.arguments.len() == 5);
     }
     assert!(field::field(&shown).is_none());
