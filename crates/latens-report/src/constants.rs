@@ -65,7 +65,11 @@ fn determined(facts: &Facts, constant: &Constant) -> Option<f64> {
 /// Between which values it lies with 95 %.
 pub fn interval(constant: &Constant) -> Option<String> {
     let (from, to) = constant.interval?;
-    Some(format!("{} … {}", text::number(from), text::number(to)))
+    Some(format!(
+        "{}\u{a0}…\u{a0}{}",
+        text::number(from),
+        text::number(to)
+    ))
 }
 
 /// How the constants trade off; nothing of a single one.

@@ -5,7 +5,7 @@ use latens::fit::Fit;
 use latens::text;
 
 use crate::colours::of_run;
-use crate::equation::{self, Along, Learned, Slice, SlicePoint};
+use crate::equation::{self, Learned, Slice, SlicePoint};
 use crate::innovations::NORMAL;
 use crate::plot::{Axis, Mark, Plot, Shape, labelled};
 
@@ -46,6 +46,15 @@ fn bounded(values: impl Iterator<Item = f64>, below: f64) -> Option<[f64; 2]> {
     (low <= high).then(|| [low - below * size, high + 0.15 * size])
 }
 
+/// The range of what was learned along the records.
+fn met(same: &[(usize, &Learned)], below: f64) -> Option<[f64; 2]> {
+    let along = same.iter().flat_map(|(_, one)| &one.along);
+    bounded(
+        along.flat_map(|p| [p.value, p.truth.unwrap_or(p.value)]),
+        below,
+    )
+}
+
 fn axes(one: &Learned, argument: usize) -> (Axis, Axis) {
     let along = &one.arguments[argument];
     let axis = |name: &str, unit: &Option<String>| Axis {
@@ -77,8 +86,6 @@ fn scatter(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Plot {
     let several = runs.len() > 1;
     let (x, y) = axes(first, argument);
     let mut marks = vec![];
-    let known = |p: &Along| p.truth.map(|truth| [p.arguments[argument], truth]);
-    let truth: Vec<[f64; 2]> = first.along.iter().filter_map(known).collect();
     for (run, one) in same {
         let class = if several { of_run(*run) } else { "estimate" };
         let ends = one.along.iter().map(|p| {
@@ -94,11 +101,7 @@ fn scatter(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Plot {
         marks.push(Mark::new("faded", bars, Shape::Whiskers(ends.collect())));
         marks.push(Mark::new(class, name, Shape::Dots(dots.collect())));
     }
-    let values = same.iter().flat_map(|(_, one)| &one.along).map(|p| p.value);
-    let range = bounded(values.chain(truth.iter().map(|p| p[1])), 0.15);
-    if !truth.is_empty() {
-        marks.push(Mark::new("truth", "true", Shape::Dots(truth)));
-    }
+    let range = met(same, 0.15);
     Plot {
         title: format!(
             "{} along the records, over {}",
@@ -123,14 +126,8 @@ fn sliced(same: &[(usize, &Learned)], slice: &Slice, runs: &[Fit]) -> Plot {
         })
         .collect();
     let (x, y) = axes(first, argument);
-    let own = same.iter().flat_map(|(_, one)| &one.slices);
-    let own = own
-        .filter(|s| s.argument == argument)
-        .flat_map(|s| &s.points);
-    let visited = own.filter(|p| p.visited);
-    let values = visited.flat_map(|p| [p.value, p.truth.unwrap_or(p.value)]);
     // room for the columns below
-    let range = bounded(values, 0.35);
+    let range = met(same, 0.3);
     let seen = slice.points.iter().filter(|p| p.visited).map(|p| p.std);
     let mut notes = vec![];
     if !held.is_empty() {
@@ -139,7 +136,7 @@ fn sliced(same: &[(usize, &Learned)], slice: &Slice, runs: &[Fit]) -> Plot {
     notes.extend(unsure(range, seen));
     Plot {
         title: format!("{} over {}", first.output, first.arguments[argument].text),
-        note: notes.join("; "),
+        note: notes.join("\n"),
         x: Axis {
             range: ends(&slice.points),
             ..x

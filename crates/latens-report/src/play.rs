@@ -12,11 +12,9 @@ use crate::base64;
 /// Bytes that the inputs of records may have before they become text.
 const DRIVING_BYTES: usize = 160_000;
 /// Bytes of the draws, likewise.
-const DRAWS_BYTES: usize = 100_000;
+const DRAWS_BYTES: usize = 150_000;
 /// Draws at the least, however many parameters there are.
 const FEWEST_DRAWS: usize = 12;
-/// The part of a draw by which parameters are moved: bands are linear, as those of the program are.
-pub const SHRUNK: f64 = 1e-3;
 /// No deviation is larger than so many ranges, as in predictions.
 const MOST_RANGES: f64 = 2.0;
 /// How far a slider goes beyond what was met, as a part of that.
@@ -68,7 +66,6 @@ pub fn json(shown: &Fit) -> Option<Value> {
         "constants": constants.collect::<Vec<_>>(),
         "process": process.collect::<Vec<f64>>(),
         "widening": widening,
-        "shrunk": SHRUNK,
         "draws": draws,
         "kept": kept,
         "regions": regions(shown),
@@ -144,17 +141,18 @@ fn slider(unknown: &Unknown, value: f64, std: f64) -> [f64; 2] {
 /// How each draw moves constants and weights, one draw after the other, and how many there are.
 fn draws(shown: &Fit) -> (String, usize) {
     let (theta, unknowns) = (&shown.theta, &shown.model.unknowns);
-    let most = (DRAWS_BYTES / (4 * theta.len().max(1))).max(FEWEST_DRAWS);
+    let most = (DRAWS_BYTES / (8 * theta.len().max(1))).max(FEWEST_DRAWS);
     let kept = shown.draws.len().min(most);
     let moved = shown.draws[..kept].iter().flat_map(|draw| {
         let each = draw.iter().zip(theta).enumerate();
         each.map(|(i, (by, at))| match unknowns.get(i) {
             // the model in the page has constants, and not what they are made of
-            Some(unknown) => (unknown.value(at + SHRUNK * by) - unknown.value(*at)) / SHRUNK,
+            Some(unknown) => unknown.slope(*at) * by,
             None => *by,
         })
     });
-    (base64::single(moved), kept)
+    // what the data determine is what is left of large parts that cancel: all digits count
+    (base64::double(moved), kept)
 }
 
 /// What each network was asked in training, in its own scale.

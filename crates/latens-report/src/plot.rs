@@ -15,7 +15,7 @@ pub struct Plot {
     pub x: Axis,
     pub y: Axis,
     pub marks: Vec<Mark>,
-    /// Under the title.
+    /// Under the title, in lines.
     pub note: String,
 }
 
@@ -160,12 +160,12 @@ impl Plot {
             );
             top += 18.0;
         }
-        if !self.note.is_empty() {
+        for line in self.note.lines() {
             let _ = write!(
                 out,
                 "<text class=\"note\" x=\"{LEFT}\" y=\"{}\">{}</text>",
                 top + 9.0,
-                escape(&self.note)
+                escape(line)
             );
             top += 15.0;
         }

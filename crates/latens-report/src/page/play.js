@@ -5,7 +5,7 @@ class Play {
     Object.assign(this, { given, model, n: model.states.length });
     this.weights = model.weights.flat();
     this.kept = this.weights.map((w) => [...w]);
-    this.draws = unpack(given.draws, Float32Array);
+    this.draws = unpack(given.draws, Float64Array);
     this.regions = given.regions.map((r) => ({ ...r, points: unpack(r.points, Float32Array) }));
     given.records.forEach((r) => { r.time = unpack(r.time, Float64Array); r.inputs = unpack(r.inputs, Float64Array); });
     this.status = document.getElementById("play-status");
@@ -195,27 +195,32 @@ class Play {
     this.paint();
     if (this.lost === null) setTimeout(() => this.bands(token, u), 30);
   }
-  // Bands: each draw moves constants, weights and states by a small part of itself, and what that moves is
-  // scaled up again, so that bands are to first order as the program's are. A constant that was set by
-  // hand is known.
+  // Bands, to first order as the program's are: each draw moves constants, weights and states by a tiny part
+  // of itself to either side, and the difference of both runs is scaled up again. In directions that the data
+  // do not determine draws are large, and the model is not linear so far. A constant that was set by hand
+  // is known.
   bands(token, u) {
-    const { given, n } = this, { shrunk, kept } = given, size = kept ? this.draws.length / kept : 0;
+    const { given } = this, { kept } = given, size = kept ? this.draws.length / kept : 0, part = 1e-5;
     const squares = { states: new Float64Array(this.states.length), seen: new Float64Array(this.seen.length) };
     let done = 0, random = 1;
     const uniform = () => { random = (Math.imul(random, 1664525) + 1013904223) >>> 0; return (random + 0.5) / 4294967296; };
     const normal = () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-    const noise = (i, gap) => shrunk * Math.sqrt(given.process[i] * gap / this.model.dt) * normal();
     const most = [given.states.map((s) => s.most), given.outputs];
-    const one = () => {
-      const draw = this.draws.subarray(done * size, (done + 1) * size);
-      const p = this.p.map((v, i) => (this.moved.has(i) ? v : v + shrunk * draw[i]));
+    const moved = (draw, by) => {
+      const p = this.p.map((v, i) => (this.moved.has(i) ? v : v + by * draw[i])), lost = this.lost;
       let at = p.length;
-      this.weights.forEach((w, j) => { for (let i = 0; i < w.length; i++) w[i] = this.kept[j][i] + shrunk * draw[at++]; });
-      const lost = this.lost, states = this.simulate(u, p, noise), seen = this.outputs(states, u);
+      this.weights.forEach((w, j) => { for (let i = 0; i < w.length; i++) w[i] = this.kept[j][i] + by * draw[at++]; });
+      const states = this.simulate(u, p, (i, gap) => by * Math.sqrt(given.process[i] * gap / this.model.dt) * normal());
       this.weights.forEach((w, j) => { for (let i = 0; i < w.length; i++) w[i] = this.kept[j][i]; });
       this.lost = lost;
-      states.forEach((v, k) => { squares.states[k] += ((v - this.states[k]) / shrunk) ** 2; });
-      seen.forEach((v, k) => { squares.seen[k] += ((v - this.seen[k]) / shrunk) ** 2; });
+      return { states, seen: this.outputs(states, u) };
+    };
+    const one = () => {
+      const draw = this.draws.subarray(done * size, (done + 1) * size), seed = random;
+      const up = moved(draw, part);
+      random = seed;
+      const down = moved(draw, -part);
+      for (const what of ["states", "seen"]) squares[what].forEach((_, k) => { squares[what][k] += ((up[what][k] - down[what][k]) / (2 * part)) ** 2; });
       done++;
     };
     const work = () => {
@@ -251,6 +256,7 @@ class Play {
     const said = [], { stretches, part } = this.beyond, unit = this.model.timeUnit;
     if (this.lost !== null) said.push(`The run leaves the finite numbers at t = ${withUnit(this.lost, unit, 4)}.`);
     if (!this.regions.length) said.push("The model calls no network: there is no region that training has seen.");
+    else if (part > 0 && part <= 0.01) said.push(`All but ${number(100 * part, 2)} % of it lies within what training has seen.`);
     else if (part > 0) said.push(`Beyond what training has seen from t = ${withUnit(stretches[0][0], unit, 4)} on, ${number(100 * part, 2)} % of the run (shaded): there nobody has tested it.`);
     else said.push("All of it lies within what training has seen.");
     if (this.lost === null) said.push(!this.given.kept ? "This fit has no draws: there is no band." : this.std ? `Band: 95 % interval by ${this.given.kept} draws of the parameters.` : "The band is being computed.");
