@@ -43,7 +43,7 @@ fn bounded(values: impl Iterator<Item = f64>, below: f64) -> Option<[f64; 2]> {
     let size = (high - low)
         .max(1e-9 * high.abs().max(low.abs()))
         .max(f64::MIN_POSITIVE);
-    (low <= high).then(|| [low - below * size, high + 0.15 * size])
+    (low <= high).then_some([low - below * size, high + 0.15 * size])
 }
 
 /// The range of what was learned along the records.
