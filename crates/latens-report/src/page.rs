@@ -98,7 +98,8 @@ pub fn html(runs: &[Fit]) -> String {
         "The learned equation",
         equation_part(runs),
     );
-    if data["play"].is_object() {
+    let is_played = data["play"].is_object();
+    if is_played {
         sections.add("play", "Play", "Play", play_part(runs));
     }
     sections.add("states", "States", "States over time", states_part(runs));
@@ -137,7 +138,7 @@ pub fn html(runs: &[Fit]) -> String {
     // no text of a model file can end the element
     let data = data.to_string().replace('<', "\\u003c");
     let model = match runs {
-        [one] => latens_export::script(one),
+        [one] if is_played => latens_export::script(one),
         _ => "null".into(),
     };
     let scripts = format!(

@@ -14,6 +14,8 @@ const stop = () => browser.close();
 // Opens a page from disk; whatever it asks for or complains of is kept.
 async function open(file, { drawn = "#panels svg .line", ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1360, height: 900 }, ...options });
+  // a busy machine is slow, not wrong
+  page.setDefaultTimeout(180000);
   const asked = [], said = [];
   page.on("request", (request) => asked.push(request.url()));
   page.on("console", (message) => said.push(message.text()));
