@@ -596,12 +596,14 @@ class Fit:
         t: Signal | None = None,
         *,
         start: Mapping[str, float] | None = None,
+        constants: Mapping[str, float] | None = None,
         steps: int = 1000,
         map: Mapping[str, str] | None = None,
     ) -> Prediction:
         """Follows the learned equations, driven by inputs: arrays by name with times `t`, or a record that has
         them. It begins where the fit found its first record to begin, but for what `start` says of some states.
-        A model that nothing drives runs for `steps`.
+        `constants` are other values of unknown constants, which are then known. A model that nothing drives runs
+        for `steps`.
 
         >>> t = 0.005 * np.arange(201)
         >>> fit.simulate({"u": np.sin(3 * t)}, t, start={"q": 0, "v": 0}).states["q"].mean.shape
@@ -615,7 +617,8 @@ class Fit:
             arrays = isinstance(u, Mapping) or u is None
             record = Record(t, u=u) if arrays else as_record(u, self.model, map)
             driving = record._driving(self._raw)
-        return Prediction(self.model, self._raw.simulate(driving, steps + 1, given), "predicted")
+        other = [(name, float(value)) for name, value in (constants or {}).items()]
+        return Prediction(self.model, self._raw.simulate(driving, steps + 1, given, other), "predicted")
 
     def profile(self, *constants: str) -> Profile:
         """How far the data let constants go: each is held at one value after another, and all else is fitted
@@ -679,8 +682,8 @@ class Fit:
         self._raw.write_report(os.fspath(path))
 
     def figure(self, what: str, path: str | os.PathLike[str]) -> None:
-        """Writes a figure for a paper: "states", "equation", "field", "convergence", "innovations" or "tests", as
-        .svg, .pdf or .png; those of `latens plot`.
+        """Writes a figure for a paper: "states", "equation", "field", "convergence", "innovations", "tests" or
+        "constants", as .svg, .pdf or .png; those of `latens plot`.
 
         >>> fit.figure("states", "states.svg")
         """

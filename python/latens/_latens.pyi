@@ -127,7 +127,11 @@ class Fit:
     ) -> _Used: ...
     def estimate(self, source: Source, smooth: bool, loosen: float | None) -> _Used: ...
     def simulate(
-        self, driving: Source | None, samples: int, start: list[tuple[str, float]]
+        self,
+        driving: Source | None,
+        samples: int,
+        start: list[tuple[str, float]],
+        constants: list[tuple[str, float]],
     ) -> _Used: ...
     def network(
         self, place: int, arguments: _Array

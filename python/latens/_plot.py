@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -131,24 +130,36 @@ def _kept(t: Array, signals: list[Array | None]) -> npt.NDArray[np.intp]:
     return np.array(sorted(kept))
 
 
-def _picture(fit: Fit) -> tuple[str, bytes]:
-    """The figure, or where there is no matplotlib that of the report."""
-    try:
-        drawn = figure(fit)
-    except ImportError:
-        return "svg+xml", fit._raw.figure("states").encode()
-    out = io.BytesIO()
-    drawn.savefig(out, format="png", dpi=80)
-    return "png", out.getvalue()
+def _figures(fit: Fit) -> list[str]:
+    """The figures of the report, as far as there are any: tests, the learned equation, states."""
+    found = []
+    for what, spoken in (
+        ("tests", "records that played no part, foreseen and measured"),
+        ("equation", "the learned equation along the records and along slices"),
+        ("states", "states over time"),
+    ):
+        try:
+            picture = fit._raw.figure(what)
+        except SettingError:
+            continue
+        text = base64.b64encode(picture.encode()).decode()
+        found.append(f'<img alt="{spoken}" style="max-width:100%" src="data:image/svg+xml;base64,{text}">')
+    return found
+
+
+def _rounded(value: float, std: float) -> tuple[str, str]:
+    """To two digits of the deviation, as the report has them."""
+    if not (std > 0 and np.isfinite(std)):
+        return f"{value:.4g}", f"{std:.2g}"
+    decimals = 1 - int(np.floor(np.log10(std)))
+    if decimals > 8 or max(abs(value), std) >= 1e6:
+        return f"{value:.4g}", f"{std:.1e}"
+    return f"{value:.{max(decimals, 0)}f}", f"{std:.{max(decimals, 0)}f}"
 
 
 def html(fit: Fit) -> str:
-    """The figure, the errors and the constants."""
-    parts = []
-    if any(record.states for record in fit.records):
-        kind, picture = _picture(fit)
-        text = base64.b64encode(picture).decode()
-        parts.append(f'<img alt="states over time" src="data:image/{kind};base64,{text}">')
+    """The figures of the report, the errors and the constants, with the digits that mean something."""
+    parts = _figures(fit)
     rows = []
     for record in fit.records:
         for name, error in record.scores["nrmse"].items():
@@ -158,11 +169,15 @@ def html(fit: Fit) -> str:
     head = ("record", "served to", "free run against", "", "error over range")
     parts.append(table_html(title, head, rows))
     if fit.unknowns:
-        constants = [
-            (n, f"{c.value:.6g}", "fixed" if c.fixed else f"± {c.std:.2g}", f"{c.unit} {c.remark or ''}".strip())
-            for n, c in fit.constants.items()
-        ]
-        parts.append(table_html("unknown constants", ("", "value", "", "unit"), constants))
+        constants = []
+        for name, c in fit.constants.items():
+            value, std = _rounded(c.value, c.std)
+            within = ""
+            if c.interval is not None:
+                within = " … ".join(f"{end:.4g}" for end in c.interval)
+            constants.append((name, value, "fixed" if c.fixed else f"± {std}", c.unit, within, c.remark or ""))
+        head = ("", "value", "standard deviation", "unit", "95 % within", "")
+        parts.append(table_html("unknown constants", head, constants))
     for warning in fit.warnings:
         parts.append(f"<p><b>Warning:</b> {escape(warning)}</p>")
     return "".join(parts)

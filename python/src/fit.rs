@@ -294,8 +294,12 @@ impl Fit {
         driving: Option<PyRefMut<'py, Source>>,
         samples: usize,
         start: Vec<(String, f64)>,
+        constants: Vec<(String, f64)>,
     ) -> Result<Used<'py>> {
-        let fit = &self.0;
+        let unknowns = self.0.model.unknowns.iter();
+        let names: Vec<&str> = unknowns.map(|u| u.name.as_str()).collect();
+        let constants = places(&constants, &names, "unknown constant")?;
+        let fit = &self.0.with_constants(&constants)?;
         let states: Vec<&str> = fit.model.states.iter().map(|s| s.name.as_str()).collect();
         let start = fit.start(&places(&start, &states, "state")?);
         let driving = match driving {
@@ -366,6 +370,7 @@ impl Fit {
             ("convergence", What::Convergence),
             ("innovations", What::Innovations),
             ("tests", What::Tests),
+            ("constants", What::Constants),
         ];
         let names = all.map(|(name, _)| name);
         let what = all[place(what, &names, "figure")?].1;

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import os
 import pickle
 import sys
@@ -244,7 +245,13 @@ def test_a_notebook_without_matplotlib_has_a_figure_too(
     fit: latens.Fit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "data:image/svg+xml;base64," in fit._repr_html_()
+    shown = fit._repr_html_()
+    # the report's own figures, and a constant to two digits of its deviation
+    for what in ("equation", "states"):
+        assert base64.b64encode(fit._raw.figure(what).encode()).decode() in shown
+    gain = fit.constants["gain"]
+    decimals = 1 - int(np.floor(np.log10(gain.std)))
+    assert f"<td>{gain.value:.{decimals}f}</td><td>± {gain.std:.{decimals}f}</td>" in shown
     with pytest.raises(ImportError):
         fit.plot()
 

@@ -1,8 +1,9 @@
-//! JavaScript: one module without dependencies.
+//! JavaScript: one module without dependencies, for a file of its own or inside of a page.
 
 use latens::model::Method;
 use latens::model::network::Activation;
 use latens::model::tape::{Binary, Tape, Unary};
+use latens::numerics::step::WHOLE;
 
 use crate::exported::{Exported, Weights};
 use crate::generate::{Function, Language, comparison, function, generate, sign};
@@ -12,26 +13,51 @@ const RUNTIME: &str = include_str!("js/runtime.js");
 
 const FACE: &str = "
 /** Time derivatives of the states; p are other values of the constants, in their order. */
-export function f(x, u = [], t = 0, p = learned) {
+function f(x, u = [], t = 0, p = learned) {
   return derivative(x, u, t, p);
 }
 
 /** What the sensors show; p as in f. */
-export function h(x, u = [], t = 0, p = learned) {
+function h(x, u = [], t = 0, p = learned) {
   return measure(x, u, t, p);
 }
 ";
 
+/// What it offers.
+const FACE_NAMES: &str = "name, description, timeUnit, states, inputs, outputs, constants, learned, start, dt, weights, f, h, step, asked";
+
 /// The module.
 pub fn module(exported: &Exported) -> String {
+    format!("{}\nexport {{ {FACE_NAMES} }};\n", body(exported))
+}
+
+/// The same as an expression, for a page: what the module exports is the object that it yields.
+pub fn expression(exported: &Exported) -> String {
+    // texts in quotes have no such characters; a name in a comment may
+    let body = body(exported).replace("</", "< /").replace("<!", "< !");
+    format!("(() => {{\n{body}\nreturn {{ {FACE_NAMES} }};\n}})()")
+}
+
+fn body(exported: &Exported) -> String {
     let mut text = head(exported);
     text += RUNTIME;
+    let mut listed = vec![];
     for (name, weights) in exported.names.networks.iter().zip(exported.networks()) {
-        text += &network(name, &weights);
+        let (own, arrays) = network(name, &weights);
+        text += &own;
+        listed.push(format!("[{}]", arrays.join(", ")));
     }
+    text += &format!(
+        "/** The weights of each network, in the order of the fit's parameters; what is written here is used. */\n\
+         const weights = [{}];\n\n",
+        listed.join(", ")
+    );
     let programs = exported.model.system.programs();
-    text += &written("derivative", exported, programs.derivative);
-    text += &written("measure", exported, programs.measurement);
+    text += &written("derivative", exported, programs.derivative, Yields::Values);
+    text += &written("measure", exported, programs.measurement, Yields::Values);
+    text +=
+        "/** What each call of a network is asked at: the network's place, and its arguments. */\n";
+    text += &written("asked", exported, programs.derivative, Yields::Calls);
     text += FACE;
     text + &step(exported)
 }
@@ -66,7 +92,7 @@ fn head(exported: &Exported) -> String {
         ("description", &model.description),
         ("timeUnit", &model.time_unit),
     ] {
-        text += &format!("export const {name} = {};\n", script_text(value));
+        text += &format!("const {name} = {};\n", script_text(value));
     }
     for (kind, listed) in exported.listed() {
         let each: Vec<String> = listed
@@ -76,12 +102,12 @@ fn head(exported: &Exported) -> String {
                 format!("{{ name: {name}, unit: {unit} }}")
             })
             .collect();
-        text += &format!("export const {kind}s = [{}];\n", each.join(", "));
+        text += &format!("const {kind}s = [{}];\n", each.join(", "));
     }
     text += &format!(
-        "/** The learned values of the constants. */\nexport const learned = {};\n\
-         /** Where the fit found its first record to begin. */\nexport const start = {};\n\
-         export const dt = {};\nconst substeps = {};\n",
+        "/** The learned values of the constants. */\nconst learned = {};\n\
+         /** Where the fit found its first record to begin. */\nconst start = {};\n\
+         const dt = {};\nconst substeps = {};\n",
         array(&exported.constants),
         array(&exported.start),
         number(exported.dt),
@@ -98,12 +124,23 @@ fn head(exported: &Exported) -> String {
     text + "\n"
 }
 
-fn written(name: &str, exported: &Exported, tape: &Tape) -> String {
+/// What a written function gives back.
+#[derive(PartialEq)]
+enum Yields {
+    Values,
+    Calls,
+}
+
+fn written(name: &str, exported: &Exported, tape: &Tape, yields: Yields) -> String {
     let mut script = Script {
         names: &exported.names,
         lines: vec![],
+        calls: vec![],
     };
-    let roots = generate(tape, &exported.model.system, &mut script);
+    let mut roots = generate(tape, &exported.model.system, &mut script);
+    if yields == Yields::Calls {
+        roots = script.calls;
+    }
     let lines: String = script.lines.iter().map(|l| format!("  {l}\n")).collect();
     format!(
         "function {name}(x, u, t, p) {{\n{lines}  return [{}];\n}}\n\n",
@@ -111,11 +148,13 @@ fn written(name: &str, exported: &Exported, tape: &Tape) -> String {
     )
 }
 
-fn network(name: &str, weights: &Weights) -> String {
+/// A network as a function, and the names of its weights in their order.
+fn network(name: &str, weights: &Weights) -> (String, Vec<String>) {
     let (network, scaling) = (weights.network, &weights.network.scaling);
     if weights.layers.is_empty() {
         let zeros = vec!["0"; network.outputs.len()].join(", ");
-        return format!("function network_{name}() {{\n  return [{zeros}];\n}}\n\n");
+        let text = format!("function network_{name}() {{\n  return [{zeros}];\n}}\n\n");
+        return (text, vec![]);
     }
     let mut text = String::new();
     let mut constant = |suffix: &str, values: &[f64]| {
@@ -125,6 +164,7 @@ fn network(name: &str, weights: &Weights) -> String {
     let center = constant("center", &scaling.center);
     let scale = constant("scale", &scaling.scale);
     let size = constant("size", &scaling.output);
+    let mut arrays = vec![];
     let mut body = format!(
         "  const first = a.map((v, j) => (v - {center}[j]) / {scale}[j]);\n  let z = first;\n"
     );
@@ -132,6 +172,7 @@ fn network(name: &str, weights: &Weights) -> String {
         let w = constant(&format!("w{i}"), layer.weights);
         let b = constant(&format!("b{i}"), layer.bias);
         body += &format!("  z = dense({w}, {b}, z);\n");
+        arrays.extend([w, b]);
         let function = match layer.activation {
             Activation::Tanh => "Math.tanh",
             Activation::Sigmoid => "sigmoid",
@@ -146,17 +187,19 @@ fn network(name: &str, weights: &Weights) -> String {
     if let Some(skip) = weights.skip {
         let direct = constant("direct", skip);
         body += &format!("  z = dense({direct}, z, first);\n");
+        arrays.push(direct);
     }
-    format!(
+    let function = format!(
         "{text}\nfunction network_{name}(a) {{\n{body}  return z.map((v, k) => {size}[k] * v);\n}}\n\n"
-    )
+    );
+    (function, arrays)
 }
 
 fn step(exported: &Exported) -> String {
     let (hold, held) = if exported.first_order() {
         (
             "Inputs go straight to uNext, those of the next sample; without it they are held.",
-            "(time) => (uNext ? u.map((a, i) => a + ((time - t) / dt) * (uNext[i] - a)) : u)",
+            "(time) => (uNext ? u.map((a, i) => a + ((time - t) / (steps * length)) * (uNext[i] - a)) : u)",
         )
     } else {
         ("Inputs are held over it.", "() => u")
@@ -176,10 +219,14 @@ fn step(exported: &Exported) -> String {
              sum = sum.map((a, i) => a + weight * d * k[i]);\n    }\n    x = sum;\n"
         }
     };
+    let whole = number(WHOLE);
     format!(
-        "\n/** The states one sample time later. {hold} */\n\
-         export function step(x, u = [], t = 0, uNext = undefined, p = learned) {{\n  \
-         const held = {held};\n  const d = dt / substeps;\n  for (let i = 0; i < substeps; i++) {{\n    \
+        "\n/** The states one sample time later, or after a gap, which is taken in as many steps as fit it. {hold} */\n\
+         function step(x, u = [], t = 0, uNext = undefined, p = learned, gap = dt) {{\n  \
+         const steps = Math.max(Math.round(gap / dt), 1);\n  \
+         const length = Math.abs(gap / dt - steps) <= {whole} ? dt : gap / steps;\n  \
+         const held = {held};\n  const d = length / substeps;\n  \
+         for (let i = 0; i < steps * substeps; i++) {{\n    \
          const s = t + i * d;\n{body}  }}\n  return x;\n}}\n"
     )
 }
@@ -187,6 +234,8 @@ fn step(exported: &Exported) -> String {
 struct Script<'a> {
     names: &'a Names,
     lines: Vec<String>,
+    /// The network of each call with its arguments.
+    calls: Vec<String>,
 }
 
 impl Script<'_> {
@@ -259,6 +308,7 @@ impl Language for Script<'_> {
     fn call(&mut self, call: usize, network: usize, arguments: &[String], _slopes: bool) {
         let name = &self.names.networks[network];
         let arguments = arguments.join(", ");
+        self.calls.push(format!("[{network}, [{arguments}]]"));
         self.lines
             .push(format!("const c{call} = network_{name}([{arguments}]);"));
     }

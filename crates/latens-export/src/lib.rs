@@ -169,6 +169,17 @@ pub fn write(fit: &Fit, target: Target, path: &Path, replace: bool) -> Result<Wr
     })
 }
 
+/// What was learned as an expression of JavaScript, for a page: its value is an object with what the module of
+/// [`Target::Js`] exports. No text of a model ends the element that it stands in.
+///
+/// ```
+/// let script = latens_export::script(&latens::example_fit());
+/// assert!(script.starts_with("(() => {") && script.ends_with("})()"));
+/// ```
+pub fn script(fit: &Fit) -> String {
+    js::expression(&Exported::new(fit))
+}
+
 /// The name of the file where nobody gives one: that of the model, in letters that every tool takes.
 pub fn default_stem(fit: &Fit) -> String {
     names::Names::of(&fit.model).model

@@ -7,14 +7,16 @@
 use std::fmt::Write;
 
 /// The names of the colours, on white and on black.
-pub const COLOURS: [(&str, &str, &str); 11] = [
+pub const COLOURS: [(&str, &str, &str); 13] = [
     ("ink", "#1b1f24", "#e6e8eb"),
     ("soft", "#5f6873", "#9aa4b0"),
     ("rule", "#d9dde2", "#343b44"),
     ("paper", "#ffffff", "#14181d"),
     ("blue", "#0072b2", "#56b4e9"),
+    ("pale", "#a3cbe3", "#2c5670"),
     ("green", "#009e73", "#1fc79a"),
     ("vermilion", "#d55e00", "#ff8a3d"),
+    ("alarm", "#b04a00", "#ff8a3d"),
     ("purple", "#a6467f", "#e39ac4"),
     ("orange", "#b87f00", "#f0b429"),
     ("sky", "#2b8fc7", "#8fd0f5"),
@@ -22,7 +24,7 @@ pub const COLOURS: [(&str, &str, &str); 11] = [
 ];
 
 /// What each class looks like; `$` stands before a colour.
-const CLASSES: [(&str, &str); 25] = [
+const CLASSES: [(&str, &str); 27] = [
     ("frame", "fill:none;stroke:$rule"),
     ("grid", "stroke:$rule;stroke-width:.6"),
     ("tick", "fill:$soft;font-size:10.5px"),
@@ -35,10 +37,10 @@ const CLASSES: [(&str, &str); 25] = [
     ("one_step", "stroke:$green;stroke-dasharray:2 2"),
     ("free_run", "stroke:$vermilion"),
     ("bound", "stroke:$soft;stroke-dasharray:4 3;stroke-width:1"),
-    ("run0", "stroke:$blue"),
-    ("run1", "stroke:$vermilion"),
-    ("run2", "stroke:$green;stroke-dasharray:7 2"),
-    ("run3", "stroke:$purple;stroke-dasharray:3 2"),
+    ("run0", "stroke:$blue;stroke-width:2.6"),
+    ("run1", "stroke:$vermilion;stroke-dasharray:9 5"),
+    ("run2", "stroke:$green;stroke-dasharray:3 5"),
+    ("run3", "stroke:$purple;stroke-dasharray:1 3"),
     ("run4", "stroke:$orange;stroke-dasharray:8 2 2 2"),
     ("run5", "stroke:$sky;stroke-dasharray:1 2"),
     ("run6", "stroke:$grey"),
@@ -48,6 +50,8 @@ const CLASSES: [(&str, &str); 25] = [
     ("run10", "stroke:$sky;stroke-dasharray:8 2 2 2"),
     ("run11", "stroke:$purple"),
     ("away", "stroke:$soft;stroke-width:.8"),
+    ("faded", "stroke:$pale;stroke-width:1"),
+    ("here", "stroke:$vermilion"),
 ];
 
 /// The class of one of several runs, or lines.

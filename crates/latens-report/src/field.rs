@@ -1,6 +1,7 @@
 //! The plane of two states, and where the equations lead from each of its points.
 
 use latens::fit::Fit;
+use latens::text;
 
 /// The learned and the true direction of motion over the plane of two states.
 pub struct Field {
@@ -12,6 +13,8 @@ pub struct Field {
     pub arrows: Vec<Arrow>,
     /// The first record, thinned.
     pub trajectory: Vec<[f64; 2]>,
+    /// The inputs that drive it, in words; nothing where there are none.
+    pub inputs: String,
 }
 
 /// The motion at one place.
@@ -67,7 +70,10 @@ pub fn field(shown: &Fit) -> Option<Field> {
         });
     }
     let every = trajectory.len().div_ceil(1500).max(1);
+    let inputs = model.inputs.iter().zip(track.record.input(k));
+    let inputs = inputs.map(|(u, v)| format!("{} = {}", u.name, text::with_unit(*v, &u.unit)));
     Some(Field {
+        inputs: inputs.collect::<Vec<_>>().join(", "),
         axes: [first, second].map(|s| (s.name.clone(), s.unit.clone())),
         low: [l0, l1],
         high: [h0, h1],

@@ -3,14 +3,12 @@
 use latens::fit::PassFacts;
 
 use crate::colours::of_run;
-use crate::equation::{self, Learned, SlicePoint};
 use crate::field::Field;
 use crate::innovations;
 use crate::panels::{self, Panel};
 use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
-use crate::{field, foreseen, residuals, thin, words};
+use crate::{constants, field, foreseen, learned, residuals, thin, words};
 use latens::fit::Fit;
-use latens::text;
 
 /// Samples of a line in a figure.
 const SAMPLES: usize = 3000;
@@ -23,7 +21,7 @@ type OfPass = fn(&PassFacts) -> f64;
 pub enum What {
     /// The states over time: estimate and one-step prediction on the left, free run on the right.
     States,
-    /// The learned equation: slices through each network.
+    /// The learned equation: each network along the records, and slices through a sample.
     Equation,
     /// The direction of motion over the plane of two states.
     Field,
@@ -33,6 +31,8 @@ pub enum What {
     Innovations,
     /// The records that played no part, foreseen and measured.
     Tests,
+    /// The unknown constants with their intervals and guesses.
+    Constants,
 }
 
 /// A figure as an SVG file; of the innovations, the field and the tests, the first run's.
@@ -50,7 +50,8 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
     let first = runs.first().ok_or("there is no run to draw")?;
     let (plots, columns, size) = match what {
         What::States => (states(runs), 2, [470.0, 230.0]),
-        What::Equation => (equations(runs), 3, [360.0, 260.0]),
+        What::Equation => (learned::equations(runs), 3, [360.0, 260.0]),
+        What::Constants => (constants::plots(runs), 2, [470.0, 230.0]),
         What::Field => (field(first).into_iter().collect(), 1, [520.0, 470.0]),
         What::Convergence => (convergence(runs), 3, [360.0, 260.0]),
         What::Innovations => {
@@ -77,6 +78,7 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
             What::Field => "a field is drawn of models with two states only",
             What::Convergence => "the fit has no stage",
             What::Innovations => "the filter leaves the finite numbers on this record",
+            What::Constants => "the model has no unknown constants",
             What::Tests => "the fit has no test record: fit again with --test FILE",
         }
         .into());
@@ -162,7 +164,10 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
         } else {
             signal.what
         };
-        let name = signal.what.replace('_', " ");
+        let name = match signal.what {
+            "data" => "measured".into(),
+            what => what.replace('_', " "),
+        };
         let label = if several {
             format!("{} {name}", runs[signal.run].name)
         } else {
@@ -179,157 +184,14 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
             let label = if several { "" } else { "95 % band" };
             marks.push(Mark::new(class, label, Shape::Band(band.collect())));
         }
-        let shape = Shape::Line(points(time, &rows, &signal.values));
+        let points = points(time, &rows, &signal.values);
+        let shape = match signal.what {
+            "data" => Shape::Dots(points),
+            _ => Shape::Line(points),
+        };
         marks.push(Mark::new(class, label, shape));
     }
     marks
-}
-
-/// The slices of all networks; of several runs, those that the first one's networks share.
-pub fn equations(runs: &[Fit]) -> Vec<Plot> {
-    let learned: Vec<Vec<Learned>> = runs.iter().map(equation::learned).collect();
-    let Some(first) = learned.first() else {
-        return vec![];
-    };
-    let mut plots = vec![];
-    for one in first {
-        for slice in &one.slices {
-            let argument = &one.arguments[slice.argument];
-            let same: Vec<(usize, &Learned)> = (learned.iter().enumerate())
-                .filter_map(|(run, all)| Some((run, all.iter().find(|l| l.output == one.output)?)))
-                .collect();
-            let held = one.arguments.iter().zip(&slice.held).enumerate();
-            let held = held.filter(|(j, _)| *j != slice.argument);
-            let held: Vec<String> = held
-                .map(|(_, (a, v))| format!("{} = {}", a.text, text::number(*v)))
-                .collect();
-            plots.push(Plot {
-                title: format!("{} over {}", one.output, argument.text),
-                note: if held.is_empty() {
-                    String::new()
-                } else {
-                    format!("at {}", held.join(", "))
-                },
-                x: Axis {
-                    label: labelled(&argument.text, argument.unit.as_deref().unwrap_or("")),
-                    range: ends(&slice.points),
-                    ..Axis::default()
-                },
-                y: Axis {
-                    label: labelled(&one.output, one.unit.as_deref().unwrap_or("")),
-                    range: visible(&same, slice.argument),
-                    ..Axis::default()
-                },
-                marks: along_slice(&same, slice.argument, runs),
-            });
-        }
-        if !one.along.is_empty() {
-            plots.push(against_truth(one));
-        }
-    }
-    plots
-}
-
-/// From where to where a slice goes.
-fn ends(points: &[SlicePoint]) -> Option<[f64; 2]> {
-    Some([points.first()?.at, points.last()?.at])
-}
-
-/// The range of the values that matter: of the learned curves and the true one, and of bands where
-/// training went; elsewhere a band may leave the figure.
-fn visible(learned: &[(usize, &Learned)], argument: usize) -> Option<[f64; 2]> {
-    let mut ends: Option<[f64; 2]> = None;
-    for (_, one) in learned {
-        let slices = one.slices.iter().filter(|s| s.argument == argument);
-        for p in slices.flat_map(|s| &s.points) {
-            let band = if p.visited {
-                innovations::NORMAL * p.std
-            } else {
-                0.0
-            };
-            for v in [p.value - band, p.value + band, p.truth.unwrap_or(p.value)] {
-                if v.is_finite() {
-                    let [low, high] = ends.get_or_insert([v, v]);
-                    (*low, *high) = (low.min(v), high.max(v));
-                }
-            }
-        }
-    }
-    let [low, high] = ends?;
-    let margin = 0.12 * (high - low).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
-    Some([low - 2.5 * margin, high + margin])
-}
-
-fn along_slice(learned: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec<Mark> {
-    let several = runs.len() > 1;
-    let mut marks = vec![];
-    for &(run, one) in learned {
-        let Some(slice) = one.slices.iter().find(|s| s.argument == argument) else {
-            continue;
-        };
-        let class = if several { of_run(run) } else { "estimate" };
-        let label = if several {
-            runs[run].name.as_str()
-        } else {
-            "learned"
-        };
-        if marks.is_empty() {
-            let parts = slice.density.iter().map(|&n| n as f64).collect();
-            marks.push(Mark::new("data", "density of data", Shape::Density(parts)));
-        }
-        let band = slice.points.iter().map(|p| {
-            let by = innovations::NORMAL * p.std;
-            [p.at, p.value - by, p.value + by]
-        });
-        let name = if several { "" } else { "95 % band" };
-        marks.push(Mark::new(class, name, Shape::Band(band.collect())));
-        let seen = slice.points.iter();
-        let seen = seen.map(|p| [p.at, if p.visited { p.value } else { f64::NAN }]);
-        // a thin line where the network has met nothing like it
-        let whole = slice.points.iter().map(|p| [p.at, p.value]).collect();
-        let unseen = slice.points.iter().any(|p| !p.visited);
-        let faint = if unseen && !several {
-            "away from data"
-        } else {
-            ""
-        };
-        marks.push(Mark::new("away", faint, Shape::Line(whole)));
-        marks.push(Mark::new(class, label, Shape::Line(seen.collect())));
-    }
-    let truth = learned.first().and_then(|(_, one)| {
-        let slice = one.slices.iter().find(|s| s.argument == argument)?;
-        let each = slice.points.iter().map(|p| Some([p.at, p.truth?]));
-        each.collect::<Option<Vec<_>>>()
-    });
-    if let Some(truth) = truth {
-        marks.push(Mark::new("truth", "true", Shape::Line(truth)));
-    }
-    marks
-}
-
-/// Learned against true at samples of the records.
-fn against_truth(learned: &Learned) -> Plot {
-    let ends = learned.along.iter().flatten();
-    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
-        (l.min(*v), h.max(*v))
-    });
-    let unit = learned.unit.as_deref().unwrap_or("");
-    Plot {
-        title: format!("{} along the records", learned.output),
-        note: "on the line, learned and true are the same".into(),
-        x: Axis {
-            label: labelled(&format!("true {}", learned.output), unit),
-            ..Axis::default()
-        },
-        y: Axis {
-            label: labelled(&format!("learned {}", learned.output), unit),
-            ..Axis::default()
-        },
-        marks: vec![
-            Mark::new("bound", "", Shape::Line(vec![[low, low], [high, high]])),
-            Mark::new("estimate", "samples", Shape::Dots(learned.along.clone())),
-        ],
-    }
 }
 
 /// Of a model of two states.
@@ -374,7 +236,10 @@ pub fn motion(field: Field) -> Plot {
     };
     Plot {
         title: "Direction of motion".into(),
-        note: "away from the record the learned arrows are guesses".into(),
+        note: match field.inputs.as_str() {
+            "" => "away from the record the learned arrows are guesses".into(),
+            inputs => format!("at {inputs}; away from the record arrows are guesses"),
+        },
         x: axis(0),
         y: axis(1),
         marks,

@@ -13,25 +13,32 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod base64;
+mod beside;
 pub mod check;
 pub mod colours;
 pub mod comparison;
+mod constants;
+mod embedded;
 pub mod equation;
 pub mod evaluator;
 pub mod field;
 pub mod figures;
 mod foreseen;
 pub mod innovations;
+mod learned;
 pub mod outputs;
 pub mod page;
 pub mod panels;
 pub mod picture;
+mod play;
 pub mod plot;
 pub mod profiles;
 mod residuals;
 mod scale;
+mod shapes;
 pub mod summary;
 pub mod tables;
 pub mod thin;
+mod truth;
 pub mod verdict;
 pub mod words;

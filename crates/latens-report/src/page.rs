@@ -6,16 +6,28 @@ use latens::look::RESOLUTION;
 use serde_json::json;
 
 use crate::innovations::{self, Innovations};
-use crate::plot::{self, Plot, escape};
-use crate::tables::{comparison, identifiability, provenance, scores, suspects};
+use crate::plot::{Plot, escape};
+use crate::tables::{identifiability, provenance, scores, suspects};
 use crate::verdict::{self, Verdict};
-use crate::{colours, figures, foreseen, panels, residuals, words};
+use crate::{
+    beside, colours, constants, figures, foreseen, learned, panels, play, residuals, words,
+};
 use latens::Door;
 use latens::fit::{Fit, Role};
+use latens::model::Hold;
 use latens::text;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page/page.css");
+/// What every page runs, and what the page of a fit adds to it.
+const FIGURES: &str = concat!(
+    include_str!("page/common.js"),
+    include_str!("page/figures.js")
+);
+const PANELS: &str = concat!(
+    include_str!("page/panels.js"),
+    include_str!("page/formula.js"),
+    include_str!("page/play.js")
+);
 
 /// The page of a run; of several, laid over each other.
 ///
@@ -24,72 +36,158 @@ const SCRIPT: &str = include_str!("page.js");
 /// assert!(page.starts_with("<!DOCTYPE html>") || page.starts_with("<!doctype html>"));
 /// ```
 pub fn html(runs: &[Fit]) -> String {
-    let found: Vec<Vec<Innovations>> = runs.iter().map(of_first_record).collect();
     let title = match runs {
         [one] => one.model.name.clone(),
         several => format!("{} runs", several.len()),
     };
     let courses = panels::courses(runs);
+    // of several runs none is played with
+    let played = match runs {
+        [one] => play::json(one),
+        _ => None,
+    };
     let data = json!({
         "time_unit": runs.first().map_or("", |r| r.model.time_unit.as_str()),
+        "straight": runs.first().is_some_and(|r| r.model.hold.contains(&Hold::FirstOrder)),
         "runs": runs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(),
         "courses": panels::json(&courses),
+        "play": played,
     });
-    let mut body = String::new();
-    body += &heading(runs, &title);
-    for shown in runs {
-        let verdict = verdict::of_run(shown);
-        body += &verdict_section(shown, &verdict, runs.len() > 1);
-    }
-    body += &tests_section(runs);
-    let parts = runs
-        .iter()
-        .map(|shown| folded(runs, shown, identifiability(shown)));
-    let parts: String = parts.collect();
-    body += &section("identifiability", "What the data determine", &parts);
-    body += &equation_section(runs);
-    body += &states_section(runs);
-    let each = || runs.iter().zip(&found);
-    body += &section(
-        "innovations",
-        "What the model did not foresee",
-        &each()
-            .map(|(shown, found)| folded(runs, shown, innovation_part(shown, found)))
-            .collect::<String>(),
-    );
-    body += &convergence_section(runs);
-    let parts: String = match runs.len() {
-        1 => runs.iter().map(scores).collect(),
-        _ => comparison(runs),
+    let several = runs.len() > 1;
+    let each = |part: &dyn Fn(&Fit) -> String| -> String {
+        let parts = runs.iter().map(|shown| (shown, part(shown)));
+        let parts = parts.filter(|(_, content)| !content.is_empty());
+        parts
+            .map(|(shown, content)| folded(runs, shown, content))
+            .collect()
     };
-    let with = runs.iter().filter(|shown| !shown.facts.suspects.is_empty());
-    let set_aside = with.map(|shown| folded(runs, shown, suspects(shown)));
-    let parts = parts + &set_aside.collect::<String>();
-    body += &section("scores", "Scores", &parts);
-    let parts = runs
-        .iter()
-        .map(|shown| folded(runs, shown, provenance(shown)));
-    body += &section("repeat", "Repeat this run", &parts.collect::<String>());
-    body += "</main>\n";
+    let mut sections = Sections::default();
+    if several {
+        sections.add(
+            "comparison",
+            "Comparison",
+            "Side by side",
+            comparison_part(runs),
+        );
+        for (k, shown) in runs.iter().enumerate() {
+            let title = format!("Verdict on {}", escape(&shown.name));
+            let verdict = verdict_part(shown, &verdict::of_run(shown));
+            sections.text += &section(&format!("verdict-{}", k + 1), &title, &verdict);
+        }
+    } else if let [one] = runs {
+        let verdict = verdict_part(one, &verdict::of_run(one));
+        sections.text += &section("verdict", "Verdict", &verdict);
+    }
+    sections.add(
+        "tests",
+        "Tests",
+        "Records that played no part",
+        tests_part(runs),
+    );
+    if !several {
+        sections.add(
+            "constants",
+            "Constants",
+            "Constants",
+            each(&constants::section),
+        );
+    }
+    sections.add(
+        "equation",
+        "Equation",
+        "The learned equation",
+        equation_part(runs),
+    );
+    let is_played = data["play"].is_object();
+    if is_played {
+        sections.add("play", "Play", "Play", play_part(runs));
+    }
+    sections.add("states", "States", "States over time", states_part(runs));
+    let unforeseen = each(&|shown| innovation_part(shown, &of_first_record(shown)));
+    sections.add(
+        "innovations",
+        "Innovations",
+        "What the model did not foresee",
+        unforeseen,
+    );
+    let determined = each(&identifiability);
+    sections.add(
+        "identifiability",
+        "Identifiability",
+        "What the data determine",
+        determined,
+    );
+    sections.add(
+        "convergence",
+        "Convergence",
+        "Convergence",
+        convergence_part(runs),
+    );
+    let parts = if several {
+        String::new()
+    } else {
+        each(&scores)
+    } + &each(&suspects);
+    sections.add("scores", "Scores", "Scores", parts);
+    sections.add("repeat", "Repeat", "Repeat this run", each(&provenance));
+    let body = format!(
+        "{}{}</main>\n",
+        heading(runs, &title, &sections.links),
+        sections.text
+    );
     // no text of a model file can end the element
     let data = data.to_string().replace('<', "\\u003c");
+    let model = match runs {
+        [one] if is_played => latens_export::script(one),
+        _ => "null".into(),
+    };
     let scripts = format!(
-        "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n"
+        "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>\nconst LEARNED_MODEL = {model};\n</script>\n"
     );
-    document(&title, &body, &scripts)
+    written(&title, &body, &scripts, PANELS)
+}
+
+/// The sections of a page with the links to them; one without content is left out.
+#[derive(Default)]
+struct Sections {
+    text: String,
+    links: Vec<(&'static str, &'static str)>,
+}
+
+impl Sections {
+    fn add(&mut self, id: &'static str, link: &'static str, title: &str, content: String) {
+        if !content.is_empty() {
+            self.links.push((id, link));
+            self.text += &section(id, title, &content);
+        }
+    }
 }
 
 /// A page that holds all it shows, in light and dark, around a body; `scripts` are elements.
 pub fn document(title: &str, body: &str, scripts: &str) -> String {
+    written(title, body, scripts, "")
+}
+
+fn written(title: &str, body: &str, scripts: &str, more: &str) -> String {
     let variables = |dark: bool| -> String {
         let each = colours::COLOURS.iter();
         each.map(|(name, day, night)| format!("--{name}:{};", if dark { night } else { day }))
             .collect()
     };
     let style = colours::style(|name| format!("var(--{name})"));
+    // figures that are saved are on white
+    let light = |name: &str| {
+        let found = colours::COLOURS.iter().find(|(own, ..)| *own == name);
+        found.map_or(String::new(), |(_, day, _)| (*day).to_string())
+    };
+    let saved = colours::style(light);
+    let points = format!(
+        ".plot .points{{fill:none;stroke:{};stroke-linecap:round;stroke-width:2.6}}",
+        light("grey")
+    );
     // data: is the empty icon, without which a browser asks for one
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"latens {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} – Latens</title>\n<style>\n:root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{STYLE}{style}\n</style>\n</head>\n<body>\n{body}{scripts}</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"latens {}\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} – Latens</title>\n<style>\n:root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{STYLE}{style}\n</style>\n</head>\n<body>\n{body}{scripts}<script type=\"text/css\" id=\"figure-style\">{saved}{points}</script>\n<script>\n(() => {{\n\"use strict\";\n{FIGURES}{more}}})();\n</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
         escape(title),
         variables(false),
@@ -130,7 +228,7 @@ fn folded(runs: &[Fit], shown: &Fit, content: String) -> String {
     }
 }
 
-fn heading(runs: &[Fit], title: &str) -> String {
+fn heading(runs: &[Fit], title: &str, links: &[(&str, &str)]) -> String {
     let what = match runs {
         [one] => format!(
             "{} · {} · {}",
@@ -144,19 +242,7 @@ fn heading(runs: &[Fit], title: &str) -> String {
             .collect::<Vec<_>>()
             .join(" · "),
     };
-    let tests = runs.iter().any(|run| !run.tests.is_empty());
-    let tests = tests.then_some(("tests", "Tests"));
-    let rest = [
-        ("identifiability", "Identifiability"),
-        ("equation", "Equation"),
-        ("states", "States"),
-        ("innovations", "Innovations"),
-        ("convergence", "Convergence"),
-        ("scores", "Scores"),
-        ("repeat", "Repeat"),
-    ];
-    let links: Vec<_> = tests.into_iter().chain(rest).collect();
-    header(title, &what, &links)
+    header(title, &what, links)
 }
 
 /// The top of a page, with links to its sections by id and name; `what` is HTML.
@@ -170,17 +256,7 @@ pub fn header(title: &str, what: &str, links: &[(&str, &str)]) -> String {
     )
 }
 
-fn verdict_section(shown: &Fit, verdict: &Verdict, several: bool) -> String {
-    let id = if several {
-        format!("verdict-{}", escape(&shown.name))
-    } else {
-        "verdict".into()
-    };
-    let title = if several {
-        format!("Verdict on {}", escape(&shown.name))
-    } else {
-        "Verdict".into()
-    };
+fn verdict_part(shown: &Fit, verdict: &Verdict) -> String {
     let mut content = String::new();
     for alarm in &verdict.alarms {
         let _ = writeln!(
@@ -208,11 +284,22 @@ fn verdict_section(shown: &Fit, verdict: &Verdict, several: bool) -> String {
             each.collect::<String>()
         );
     }
-    section(&id, &title, &content)
+    content
+}
+
+/// Several runs: the table first, then each constant as a picture.
+fn comparison_part(runs: &[Fit]) -> String {
+    let plots = constants::plots(runs);
+    let mut content = beside::section(runs);
+    if !plots.is_empty() {
+        content += "<p class=\"hint\">Each constant in the runs of the table, from left to right: the bar is its 95 % interval.</p>\n";
+        content += &grid(&plots, [390.0, 230.0]);
+    }
+    content
 }
 
 /// The records that played no part: they say most about a model.
-fn tests_section(runs: &[Fit]) -> String {
+fn tests_part(runs: &[Fit]) -> String {
     let tests = |run: &Fit| {
         let records = run.facts.records.iter();
         records.filter(|r| r.role == Role::Test).count()
@@ -244,13 +331,14 @@ fn tests_section(runs: &[Fit]) -> String {
         }
         content += &folded(runs, shown, own);
     }
-    section("tests", "Records that played no part", &content)
+    content
 }
 
-fn states_section(runs: &[Fit]) -> String {
-    let mut content = String::from(
-        "<p class=\"hint\">Drag over a panel to zoom, all panels follow; Shift and drag, or the arrow keys with Shift, to pan; double-click or 0 for the whole record. Arrow keys move the cursor, + and − zoom.</p>\n",
-    );
+/// What can be done with the panels, by mouse and keys, and by fingers.
+const GESTURES: &str = "<p class=\"hint by-mouse\">Drag over a panel to zoom, all panels follow; Shift and drag, or the arrow keys with Shift, to pan; double-click or 0 for the whole record. Arrow keys move the cursor, + and − zoom.</p>\n<p class=\"hint by-touch\">Pinch a panel to zoom, all panels follow; swipe sideways to pan; tap for values, tap twice for the whole record.</p>\n";
+
+fn states_part(runs: &[Fit]) -> String {
+    let mut content = String::from(GESTURES);
     for missing in runs.iter().flat_map(|r| &r.missing) {
         let _ = writeln!(
             content,
@@ -259,7 +347,7 @@ fn states_section(runs: &[Fit]) -> String {
         );
     }
     content += "<div id=\"controls\"></div>\n<div id=\"panels\"><noscript>The states over time need JavaScript, which is part of this file.</noscript></div>\n";
-    section("states", "States over time", &content)
+    content
 }
 
 /// Plots in a grid, as many beside each other as there is room for.
@@ -273,16 +361,41 @@ pub fn pairs(plots: &[Plot], size: [f64; 2]) -> String {
 }
 
 fn arranged(class: &str, plots: &[Plot], size: [f64; 2]) -> String {
-    let each = plots.iter().map(|p| {
-        let spoken = plot::spoken(p);
-        format!("<figure>{}</figure>\n", p.inline(size[0], size[1], &spoken))
-    });
+    let each = plots.iter().map(|p| p.figure("", size[0], size[1]));
     let each: String = each.collect();
     format!("<div class=\"{class}\">\n{each}</div>\n")
 }
 
-fn equation_section(runs: &[Fit]) -> String {
-    let plots = figures::equations(runs);
+/// Start, constants and inputs to be changed, and what the learned model makes of them.
+fn play_part(runs: &[Fit]) -> String {
+    let ensemble = runs.iter().any(|run| !run.facts.ensemble.is_empty());
+    let member = if ensemble {
+        " Of an ensemble, its best member is played with."
+    } else {
+        ""
+    };
+    let group = |id: &str, title: &str, there: bool| {
+        if there {
+            format!("<fieldset id=\"{id}\"><legend>{title}</legend></fieldset>\n")
+        } else {
+            format!("<div id=\"{id}\"></div>\n")
+        }
+    };
+    let any = |count: &dyn Fn(&Fit) -> usize| runs.iter().any(|run| count(run) > 0);
+    format!(
+        "<p class=\"hint\">The learned model, simulated here and now. Change where it starts, its constants or what drives it. The dashed line is the run as it was learned; a shaded stretch is beyond what training has seen.{member}</p>\n<div class=\"play\">\n<div id=\"play-settings\" role=\"group\" aria-label=\"What is simulated\">\n<p><label for=\"play-record\">Time and inputs of </label><select id=\"play-record\"></select></p>\n{}{}{}<p class=\"buttons\"><button type=\"button\" id=\"play-reset\">As learned</button> <button type=\"button\" id=\"play-save\">Save as CSV</button></p>\n</div>\n<div>\n<p id=\"play-status\" role=\"status\"></p>\n<div id=\"play-panels\"></div>\n</div>\n</div>\n",
+        group(
+            "play-constants",
+            "Constants",
+            any(&|run| run.model.unknowns.len())
+        ),
+        group("play-starts", "Start", true),
+        group("play-inputs", "Inputs", any(&|run| run.model.inputs.len())),
+    )
+}
+
+fn equation_part(runs: &[Fit]) -> String {
+    let plots = learned::equations(runs);
     let mut content = String::new();
     let networks = |run: &Fit| !run.model.system.networks().is_empty();
     if runs.iter().any(|run| !run.facts.ensemble.is_empty()) {
@@ -294,26 +407,21 @@ fn equation_section(runs: &[Fit]) -> String {
     } else if plots.is_empty() {
         content += "<p>The model calls no network: what was learned is its constants, above.</p>\n";
     } else {
-        content += "<p class=\"hint\">Each network along one argument, the others held at the middle of the records. The coloured line is where the records went, the thin grey one where the network only continues; the band is what the uncertainty of the parameters allows, to first order. Grey columns show how many samples lie where.</p>\n";
-        if plots
+        let true_values = plots
             .iter()
-            .any(|p| p.marks.iter().any(|m| m.class == "truth"))
-        {
-            content += "<p class=\"hint\">The dashed line is the true equation: what the network would have to be, given the learned constants.</p>\n";
+            .any(|p| p.marks.iter().any(|m| m.class == "truth"));
+        content += "<p class=\"hint\">First each network at the samples of the records: what it said there, over each of its arguments, with the 95 % interval that the uncertainty of the parameters allows, to first order. Then slices: one argument moves, the others stay as at the sample that is marked. The axis shows what was learned where the records went; elsewhere the network only continues, pale and without a band. Grey columns show how many samples lie where.</p>\n";
+        if true_values {
+            content += "<p class=\"hint\">True is what the network would have to be for the equations to be the true ones, given the learned constants.</p>\n";
         }
         content += &grid(&plots, [390.0, 270.0]);
     }
     if let [one] = runs
         && let Some(field) = figures::field(one)
     {
-        let spoken = plot::spoken(&field);
-        let _ = writeln!(
-            content,
-            "<figure class=\"field\">{}</figure>",
-            field.inline(560.0, 480.0, &spoken)
-        );
+        content += &field.figure(" class=\"field\"", 560.0, 480.0);
     }
-    section("equation", "The learned equation", &content)
+    content
 }
 
 fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
@@ -352,12 +460,10 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
     content + &residuals::tests(shown)
 }
 
-fn convergence_section(runs: &[Fit]) -> String {
+fn convergence_part(runs: &[Fit]) -> String {
     let plots = figures::convergence(runs);
-    let content = if plots.is_empty() {
-        "<p>This fit has no stage.</p>\n".into()
-    } else {
-        grid(&plots, [390.0, 260.0])
-    };
-    section("convergence", "Convergence", &content)
+    if plots.is_empty() {
+        return "<p>This fit has no stage.</p>\n".into();
+    }
+    grid(&plots, [390.0, 260.0])
 }

@@ -9,7 +9,7 @@ use latens::fit::{Fit, Role, Track};
 use latens::text;
 
 /// Bytes that all signals of a page may have before they become text, which takes a third more.
-const BYTES: usize = 1_200_000;
+const BYTES: usize = 1_000_000;
 /// Samples of a signal at the least, however many there are.
 const FEWEST: usize = 200;
 
@@ -38,7 +38,21 @@ pub struct Course<'a> {
     pub file: &'a str,
     pub role: Role,
     pub time: &'a [f64],
+    /// From where to where it has no samples.
+    pub gaps: Vec<[f64; 2]>,
     pub panels: Vec<Panel>,
+}
+
+/// Stretches of a record that are far longer than the time between its samples usually is.
+pub fn gaps(time: &[f64]) -> Vec<[f64; 2]> {
+    const USUAL: f64 = 5.0;
+    let mut steps: Vec<f64> = time.windows(2).map(|t| t[1] - t[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let Some(median) = steps.get(steps.len() / 2) else {
+        return vec![];
+    };
+    let pairs = time.windows(2).filter(|t| t[1] - t[0] > USUAL * median);
+    pairs.map(|t| [t[0], t[1]]).collect()
 }
 
 /// The records of the first run, each with the tracks of all runs that were fitted to it.
@@ -61,6 +75,7 @@ pub fn courses(runs: &[Fit]) -> Vec<Course<'_>> {
             file: &facts.file,
             role: facts.role,
             time: &track.record.time,
+            gaps: gaps(&track.record.time),
             panels: panels(&tracks),
         }
     };
@@ -216,6 +231,7 @@ pub fn json(courses: &[Course]) -> Value {
             "file": course.file,
             "role": course.role,
             "samples": course.time.len(),
+            "gaps": course.gaps,
             "panels": panels.collect::<Vec<_>>(),
         })
     };

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use crate::colours::{COLOURS, style};
+use crate::embedded;
 use crate::scale::Scale;
+use crate::shapes::shape;
 use latens::text;
 
 /// One pair of axes.
@@ -13,7 +15,7 @@ pub struct Plot {
     pub x: Axis,
     pub y: Axis,
     pub marks: Vec<Mark>,
-    /// Under the title.
+    /// Under the title, in lines.
     pub note: String,
 }
 
@@ -37,9 +39,13 @@ pub struct Mark {
 
 pub enum Shape {
     Line(Vec<[f64; 2]>),
+    /// Values that last until the next.
+    Steps(Vec<[f64; 2]>),
     /// x, lower and upper end.
     Band(Vec<[f64; 3]>),
     Dots(Vec<[f64; 2]>),
+    /// x, lower and upper end of a bar of its own at each.
+    Whiskers(Vec<[f64; 3]>),
     /// Middle and height above zero, all of one width.
     Bars(Vec<[f64; 2]>, f64),
     /// Foot and direction, in units of the axes.
@@ -62,8 +68,8 @@ impl Mark {
     /// The points that decide how far the axes go.
     fn extent(&self) -> Vec<[f64; 2]> {
         match &self.shape {
-            Shape::Line(points) | Shape::Dots(points) => points.clone(),
-            Shape::Band(points) => {
+            Shape::Line(points) | Shape::Steps(points) | Shape::Dots(points) => points.clone(),
+            Shape::Band(points) | Shape::Whiskers(points) => {
                 let both = points.iter().flat_map(|p| [[p[0], p[1]], [p[0], p[2]]]);
                 both.collect()
             }
@@ -106,6 +112,20 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
+/// What was drawn, and where values stand in it.
+struct Drawing {
+    text: String,
+    x: Scale,
+    y: Scale,
+}
+
+fn element(drawing: &str, width: f64, height: f64, spoken: &str) -> String {
+    format!(
+        "<svg class=\"plot\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {width} {height}\">{drawing}</svg>",
+        escape(spoken),
+    )
+}
+
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 38.0;
@@ -115,14 +135,20 @@ const LETTER: f64 = 6.1;
 impl Plot {
     /// As an element `<svg>` for a page, with a text for those who cannot see it.
     pub fn inline(&self, width: f64, height: f64, spoken: &str) -> String {
+        element(&self.draw(width, height).text, width, height, spoken)
+    }
+
+    /// As a figure of a page: the drawing, and its numbers for those who point at it or save them.
+    pub fn figure(&self, class: &str, width: f64, height: f64) -> String {
+        let drawing = self.draw(width, height);
         format!(
-            "<svg class=\"plot\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {width} {height}\">{}</svg>",
-            escape(spoken),
-            self.draw(width, height)
+            "<figure{class}>{}<script type=\"application/json\">{}</script></figure>\n",
+            element(&drawing.text, width, height, &spoken(self)),
+            embedded::json(self, [&drawing.x, &drawing.y]),
         )
     }
 
-    fn draw(&self, width: f64, height: f64) -> String {
+    fn draw(&self, width: f64, height: f64) -> Drawing {
         let mut out = String::new();
         let mut top = 8.0;
         if !self.title.is_empty() {
@@ -134,12 +160,12 @@ impl Plot {
             );
             top += 18.0;
         }
-        if !self.note.is_empty() {
+        for line in self.note.lines() {
             let _ = write!(
                 out,
                 "<text class=\"note\" x=\"{LEFT}\" y=\"{}\">{}</text>",
                 top + 9.0,
-                escape(&self.note)
+                escape(line)
             );
             top += 15.0;
         }
@@ -195,7 +221,7 @@ impl Plot {
             right - LEFT,
             bottom - top
         );
-        out
+        Drawing { text: out, x, y }
     }
 
     /// The names of the marks in a row or more; gives its height.
@@ -223,6 +249,13 @@ impl Plot {
                     "<circle class=\"dots {class}\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"3\"/>",
                     x + 9.0
                 ),
+                Shape::Whiskers(_) => format!(
+                    "<path class=\"line {class}\" d=\"M{0:.1} {1:.1}V{2:.1}M{3:.1} {1:.1}V{2:.1}\"/>",
+                    x + 6.0,
+                    y - 5.0,
+                    y + 5.0,
+                    x + 12.0
+                ),
                 _ => format!("<path class=\"line {class}\" d=\"M{x:.1} {y:.1}h18\"/>"),
             };
             let _ = write!(
@@ -236,143 +269,6 @@ impl Plot {
         }
         if any { y - top + 12.0 } else { 4.0 }
     }
-}
-
-fn shape(out: &mut String, mark: &Mark, x: &Scale, y: &Scale) {
-    let class = mark.class;
-    match &mark.shape {
-        Shape::Line(points) => {
-            let d = path(points.iter().map(|p| [x.at(p[0]), y.at(p[1])]));
-            let _ = write!(out, "<path class=\"line {class}\" d=\"{d}\"/>");
-        }
-        Shape::Band(points) => {
-            let known = points.iter().filter(|p| p.iter().all(|v| v.is_finite()));
-            let known: Vec<&[f64; 3]> = known.collect();
-            let up = known.iter().map(|p| [x.at(p[0]), y.at(p[2])]);
-            let down = known.iter().rev().map(|p| [x.at(p[0]), y.at(p[1])]);
-            let d = path(up.chain(down));
-            let _ = write!(out, "<path class=\"band {class}\" d=\"{d}Z\"/>");
-        }
-        Shape::Dots(points) => {
-            let _ = write!(out, "<g class=\"dots {class}\">");
-            for p in points.iter().filter(|p| p.iter().all(|v| v.is_finite())) {
-                let _ = write!(
-                    out,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"/>",
-                    x.at(p[0]),
-                    y.at(p[1])
-                );
-            }
-            out.push_str("</g>");
-        }
-        Shape::Bars(points, width) => {
-            let _ = write!(out, "<g class=\"bars {class}\">");
-            for [middle, height] in points {
-                let (left, right) = (x.at(middle - width / 2.0), x.at(middle + width / 2.0));
-                let (foot, end) = (y.at(0.0), y.at(*height));
-                let _ = write!(
-                    out,
-                    "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                    foot.min(end),
-                    (right - left).max(0.5) * 0.9,
-                    (foot - end).abs()
-                );
-            }
-            out.push_str("</g>");
-        }
-        Shape::Arrows(arrows) => {
-            let mut d = String::new();
-            for (foot, by) in arrows {
-                let [x0, y0] = [x.at(foot[0]), y.at(foot[1])];
-                let [x1, y1] = [x.at(foot[0] + by[0]), y.at(foot[1] + by[1])];
-                let (dx, dy) = (x1 - x0, y1 - y0);
-                if !(dx.is_finite() && dy.is_finite()) {
-                    continue;
-                }
-                let _ = write!(
-                    d,
-                    "M{x0:.1} {y0:.1}L{x1:.1} {y1:.1}L{:.1} {:.1}M{x1:.1} {y1:.1}L{:.1} {:.1}",
-                    x1 - 0.3 * dx + 0.18 * dy,
-                    y1 - 0.3 * dy - 0.18 * dx,
-                    x1 - 0.3 * dx - 0.18 * dy,
-                    y1 - 0.3 * dy + 0.18 * dx
-                );
-            }
-            let _ = write!(out, "<path class=\"line {class}\" d=\"{d}\"/>");
-        }
-        Shape::Level(at) => {
-            let _ = write!(
-                out,
-                "<path class=\"line {class}\" d=\"M{:.1} {:.1}H{:.1}\"/>",
-                x.from,
-                y.at(*at),
-                x.to
-            );
-        }
-        Shape::Density(parts) => {
-            let most = parts.iter().copied().fold(0.0, f64::max);
-            let (width, tall) = ((x.to - x.from) / parts.len() as f64, 0.16 * (y.from - y.to));
-            let _ = write!(out, "<g class=\"bars {class}\">");
-            for (k, part) in parts.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-                // roots, so that what is seldom visited still shows
-                let height = tall * (part / most).sqrt();
-                let _ = write!(
-                    out,
-                    "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
-                    x.from + k as f64 * width,
-                    y.from - height
-                );
-            }
-            out.push_str("</g>");
-        }
-    }
-}
-
-/// A line through points, with gaps where one is no number.
-fn path(points: impl Iterator<Item = [f64; 2]>) -> String {
-    let (mut d, mut stretch) = (String::new(), vec![]);
-    for point in points.chain([[f64::NAN; 2]]) {
-        if point.iter().all(|v| v.is_finite()) {
-            stretch.push(point);
-            continue;
-        }
-        for (k, [x, y]) in bends(&stretch).into_iter().enumerate() {
-            let pen = if k == 0 { 'M' } else { 'L' };
-            let _ = write!(d, "{pen}{x:.1} {y:.1}");
-        }
-        stretch.clear();
-    }
-    d
-}
-
-/// The points without which a line would look otherwise: none that is left out is farther from it
-/// than nobody sees.
-fn bends(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    const SEEN: f64 = 0.12;
-    let mut kept: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
-    let mut from = 0;
-    for to in 2..points.len() {
-        let between = &points[from + 1..to];
-        let far = |p: &[f64; 2]| distance(*p, points[from], points[to]) > SEEN;
-        if between.iter().any(far) {
-            from = to - 1;
-            kept.push(points[from]);
-        }
-    }
-    kept.extend(points.last().filter(|_| points.len() > 1));
-    kept
-}
-
-/// From a point to a piece of a line.
-fn distance(p: [f64; 2], a: [f64; 2], b: [f64; 2]) -> f64 {
-    let (along, to) = ([b[0] - a[0], b[1] - a[1]], [p[0] - a[0], p[1] - a[1]]);
-    let length = along[0] * along[0] + along[1] * along[1];
-    let part = if length > 0.0 {
-        ((along[0] * to[0] + along[1] * to[1]) / length).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    (to[0] - part * along[0]).hypot(to[1] - part * along[1])
 }
 
 fn hash(text: &str) -> u64 {
@@ -403,7 +299,7 @@ pub fn document<'p>(
         let _ = write!(
             out,
             "<g transform=\"translate({x} {y})\">{}</g>",
-            plot.draw(width, height)
+            plot.draw(width, height).text
         );
     }
     out + "</svg>\n"
@@ -437,30 +333,5 @@ mod tests {
         };
         let svg = plot.inline(300.0, 200.0, "\"><script>");
         assert!(!svg.contains("<script"), "{svg}");
-    }
-
-    /// A wave of many points loses most of them and looks the same; a spike and a gap stay.
-    #[test]
-    fn lines_keep_their_bends() {
-        let mut wave: Vec<[f64; 2]> = (0..1000)
-            .map(|k| f64::from(k) * 0.4)
-            .map(|x| [x, 80.0 * (x / 60.0).sin()])
-            .collect();
-        wave[500][1] = 200.0;
-        let kept = bends(&wave);
-        assert!(kept.len() < 100, "{}", kept.len());
-        assert!(
-            [0, 499, 500, 501, 999]
-                .iter()
-                .all(|&k| kept.contains(&wave[k]))
-        );
-        for p in &wave {
-            let near = kept.windows(2).map(|w| distance(*p, w[0], w[1]));
-            assert!(near.fold(f64::INFINITY, f64::min) < 0.13, "{p:?}");
-        }
-        // there and back on one line
-        assert_eq!(bends(&[[0.0, 0.0], [0.0, 9.0], [0.0, 1.0]]).len(), 3);
-        let gap = [[0.0, 0.0], [1.0, f64::NAN], [2.0, 0.0], [3.0, 0.0]];
-        assert_eq!(path(gap.into_iter()), "M0.0 0.0M2.0 0.0L3.0 0.0");
     }
 }

@@ -48,6 +48,11 @@ impl Scale {
         }
     }
 
+    /// The values at both ends; of a logarithmic axis their logarithms.
+    pub fn ends(&self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
     /// The place of a value.
     pub fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.log10() } else { value };

@@ -19,7 +19,10 @@ pub fn table(caption: &str, rows: &[Vec<String>]) -> String {
 
 /// A table with names above several columns each.
 pub fn grouped(caption: &str, groups: &[(String, usize)], rows: &[Vec<String>]) -> String {
-    let mut out = format!("<div class=\"scroll\"><table><caption>{caption}</caption>\n<thead>");
+    // a table that is wider than a phone is moved by the keys too
+    let mut out = format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table><caption>{caption}</caption>\n<thead>"
+    );
     if !groups.is_empty() {
         out += "<tr>";
         for (name, columns) in groups {
@@ -37,6 +40,7 @@ pub fn grouped(caption: &str, groups: &[(String, usize)], rows: &[Vec<String>]) 
         out += "<tr>";
         for (j, cell) in row.iter().enumerate() {
             let _ = match (k, j) {
+                (0, _) if cell.is_empty() => write!(out, "<td></td>"),
                 (0, _) => write!(out, "<th scope=\"col\">{cell}</th>"),
                 (_, 0) => write!(out, "<th scope=\"row\">{cell}</th>"),
                 _ => write!(out, "<td>{cell}</td>"),
@@ -51,12 +55,13 @@ pub fn grouped(caption: &str, groups: &[(String, usize)], rows: &[Vec<String>]) 
     out + "</tbody></table></div>\n"
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+/// Cells of text.
+pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(escape).to_vec()
 }
 
 /// A part of one, with a bar.
-fn meter(part: f64) -> String {
+pub fn meter(part: f64) -> String {
     let part = part.clamp(0.0, 1.0);
     format!(
         "<span class=\"meter\" aria-hidden=\"true\"><i style=\"width:{:.1}%\"></i></span>{}",
@@ -65,7 +70,7 @@ fn meter(part: f64) -> String {
     )
 }
 
-/// Hidden states, directions of θ and constants.
+/// Hidden states and directions of θ.
 pub fn identifiability(shown: &Fit) -> String {
     let (model, facts) = (&shown.model, &shown.facts);
     let mut out = String::new();
@@ -131,7 +136,7 @@ pub fn identifiability(shown: &Fit) -> String {
         out += "<p>This solver does not say how many directions of the parameters the data determine; <code>--solver batch</code> does.</p>\n";
     }
     out += &relevance(facts);
-    out + &constants(shown)
+    out
 }
 
 /// Which arguments of networks the data give reason to depend on.
@@ -164,95 +169,8 @@ fn relevance(facts: &Facts) -> String {
     )
 }
 
-/// The unknown constants: what was learned, and what was given.
-fn constants(shown: &Fit) -> String {
-    let (model, facts) = (&shown.model, &shown.facts);
-    let head = [
-        "unknown constant",
-        "value",
-        "± std",
-        "unit",
-        "95 % within",
-        "guess",
-        "",
-    ];
-    let mut rows = vec![row(head)];
-    for (constant, unknown) in facts.unknowns.iter().zip(&model.unknowns) {
-        let (value, std) = text::uncertain(constant.value, constant.std);
-        let guess = text::number(unknown.guess);
-        let interval = constant
-            .interval
-            .map(|(from, to)| format!("{} … {}", text::number(from), text::number(to)));
-        let (interval, remark) = (interval.unwrap_or_default(), constant.remark());
-        let remark = remark.unwrap_or_default();
-        let cells = [
-            &constant.name,
-            &value,
-            &std,
-            &constant.unit,
-            &interval,
-            &guess,
-            &remark,
-        ];
-        rows.push(row(cells.map(String::as_str)));
-    }
-    for fixed in &model.fixed {
-        let value = text::number(fixed.value);
-        rows.push(row([&fixed.name, &value, "fixed", &fixed.unit, "", "", ""]));
-    }
-    if rows.len() == 1 {
-        return String::new();
-    }
-    table("Unknown constants as learned.", &rows) + &own_values(facts) + &correlation(facts)
-}
-
-/// The values of constants that vary, record by record.
-fn own_values(facts: &Facts) -> String {
-    let mut out = String::new();
-    for constant in &facts.unknowns {
-        let Some(population) = &constant.population else {
-            continue;
-        };
-        let head = ["record", "value", "± std", "unit", "from … to", "shrinkage"];
-        let mut rows = vec![row(head)];
-        for own in &population.records {
-            let (value, std) = text::uncertain(own.value, own.std);
-            let (low, high) = own.range;
-            let range = format!("{} … {}", text::number(low), text::number(high));
-            let shrinkage = text::percent(own.shrinkage);
-            let cells = [&own.file, &value, &std, &constant.unit, &range, &shrinkage];
-            rows.push(row(cells.map(String::as_str)));
-        }
-        let caption = format!(
-            "{} in each record: {}. Shrinkage is how much of a value is the population's and not the record's.",
-            constant.name,
-            population.words(&constant.unit)
-        );
-        out += &table(&caption, &rows);
-    }
-    out
-}
-
-/// How the constants trade off; nothing of a single one.
-fn correlation(facts: &Facts) -> String {
-    let names = facts.unknowns.iter().map(|c| escape(&c.name));
-    let names: Vec<String> = names.collect();
-    if facts.correlation.len() < 2 || facts.correlation.len() != names.len() {
-        return String::new();
-    }
-    let head = std::iter::once(String::new()).chain(names.iter().cloned());
-    let mut rows: Vec<Vec<String>> = vec![head.collect()];
-    for (name, row) in names.iter().zip(&facts.correlation) {
-        let cells = row.iter().map(|r| format!("{r:.3}"));
-        rows.push(std::iter::once(name.clone()).chain(cells).collect());
-    }
-    table(
-        "Correlation of the constants: near ±1 they trade off.",
-        &rows,
-    )
-}
-
-fn error(found: Option<&Option<f64>>) -> String {
+/// An error of a free run, or that there is none.
+pub fn error(found: Option<&Option<f64>>) -> String {
     found.map_or(String::new(), |e| match e {
         Some(e) => text::percent(*e),
         None => "<b class=\"bad\">diverged</b>".into(),
@@ -348,73 +266,6 @@ fn caption(record: &RecordFacts) -> String {
         "<b>{}</b>, {}: {role}",
         escape(&record.file),
         text::count(record.samples, "sample")
-    )
-}
-
-/// The free-run errors of several runs, the best of each column marked.
-pub fn comparison(runs: &[Fit]) -> String {
-    let mut columns: Vec<(String, String)> = vec![];
-    for record in runs.iter().flat_map(|r| &r.facts.records) {
-        for name in record.nrmse.keys() {
-            let column = (record.sha256.clone(), name.clone());
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-        }
-    }
-    let find = |run: &Fit, (sha, name): &(String, String)| {
-        let mut records = run.facts.records.iter();
-        let record = records.find(|r| r.sha256 == *sha)?;
-        record.nrmse.get(name).copied()
-    };
-    let file = |sha: &str| {
-        let mut records = runs.iter().flat_map(|r| &r.facts.records);
-        records
-            .find(|r| r.sha256 == sha)
-            .map_or("", |r| r.file.as_str())
-    };
-    let mut head = vec![
-        "run".to_string(),
-        "solver".into(),
-        "seed".into(),
-        "time".into(),
-    ];
-    head.extend(columns.iter().map(|(sha, name)| {
-        let name = match name.strip_prefix("truth_") {
-            Some(state) => format!("{state}, state"),
-            None => format!("{name}, measured"),
-        };
-        format!("{}<br>{}", escape(&name), escape(file(sha)))
-    }));
-    let best: Vec<f64> = columns
-        .iter()
-        .map(|c| {
-            let all = runs.iter().filter_map(|r| find(r, c).flatten());
-            all.fold(f64::INFINITY, f64::min)
-        })
-        .collect();
-    let mut rows = vec![head];
-    for run in runs {
-        let facts = &run.facts;
-        let mut cells = vec![
-            escape(&run.name),
-            facts.solver.clone(),
-            facts.seed.to_string(),
-            text::seconds(facts.seconds),
-        ];
-        for (column, best) in columns.iter().zip(&best) {
-            let found = find(run, column);
-            let shown = error(found.as_ref());
-            cells.push(match found {
-                Some(Some(e)) if e <= *best => format!("<b class=\"best\">{shown}</b>"),
-                _ => shown,
-            });
-        }
-        rows.push(cells);
-    }
-    table(
-        "nRMSE of the free run; the best of each column is bold.",
-        &rows,
     )
 }
 

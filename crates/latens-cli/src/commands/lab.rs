@@ -87,8 +87,8 @@ For example, one system:
 
 A cell has the largest deviation of a component at random points, relative to its largest value, and after the
 slash that of a free run, over what the equations make of a last digit. C is compiled by cc; JavaScript needs
-node; the others need python3 on the path, or LATENS_PYTHON, with numpy, jax, casadi, onnxruntime and fmpy. What
-is not here is told.
+node and chromium; the others need python3 on the path, or LATENS_PYTHON, with numpy, jax, casadi, onnxruntime and
+fmpy. What is not here is told.
 
 Exit codes: 0 done, 1 error, 2 wrong usage.";
 

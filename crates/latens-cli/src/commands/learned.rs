@@ -11,6 +11,11 @@ use crate::{assignments, output, text};
 
 pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
     let fit = Fit::load(folder)?;
+    let names: Vec<&str> = fit.model.unknowns.iter().map(|u| u.name.as_str()).collect();
+    let constants = assignments::resolve(&arguments.constants, &names, "unknown constant")?;
+    let constants = constants.into_iter().enumerate();
+    let constants: Vec<(usize, f64)> = constants.filter_map(|(i, v)| Some((i, v?))).collect();
+    let fit = fit.with_constants(&constants)?;
     let model = &fit.model;
     let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
     let given = assignments::resolve(&arguments.start, &states, "state")?;

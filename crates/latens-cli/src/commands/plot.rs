@@ -51,7 +51,7 @@ pub struct Arguments {
 enum Figure {
     /// Estimate and one-step prediction beside the free run, over the first record
     States,
-    /// Each network along each argument, with bands
+    /// Each network along the records and along slices through a sample, with bands
     Equation,
     /// The direction of motion, of models with two states
     Field,
@@ -61,6 +61,8 @@ enum Figure {
     Innovations,
     /// Records that played no part: foreseen and measured, and what is left
     Tests,
+    /// The unknown constants with their intervals, beside the guesses
+    Constants,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -79,6 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Figure::Convergence => What::Convergence,
         Figure::Innovations => What::Innovations,
         Figure::Tests => What::Tests,
+        Figure::Constants => What::Constants,
     };
     let runs = report::load(&arguments.runs)?;
     let drawn = figures::draw(&runs, what).and_then(|svg| form.encode(&svg));

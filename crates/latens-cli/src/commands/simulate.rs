@@ -17,6 +17,7 @@ const AFTER_HELP: &str = "\
 Examples:
   latens simulate harmonic-oscillator --noise 1% -o record.csv
   latens simulate run --input planned.csv --start q=0,v=0 -o planned-run.csv
+  latens simulate run --input planned.csv --constants gain=1.2 -o what-if.csv
 
 With the folder of a fit in place of a model, the learned equations are driven by the inputs of a file, from
 where the fit started in its own record, or --start; no measurements are needed. The CSV then has t, the inputs, and
@@ -62,6 +63,9 @@ pub struct Arguments {
     /// Start values that replace the model's: x=1,v=-0.5
     #[arg(long, value_name = "STATE=VALUE", value_delimiter = ',', value_parser = assignments::named)]
     pub start: Vec<Assignment<f64>>,
+    /// Values of unknown constants in place of what a run has learned: k=2,c=0.1
+    #[arg(long, value_name = "CONSTANT=VALUE", value_delimiter = ',', value_parser = assignments::named)]
+    pub constants: Vec<Assignment<f64>>,
     /// Simulate the model's k-th held-out experiment instead, from 1
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     held_out: Option<u64>,
@@ -81,6 +85,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.input.is_some() {
         return Err(Failure::Message(format!(
             "--input drives a fit, and {} is no folder of one; a model is driven by its [simulation] section",
+            arguments.model
+        )));
+    }
+    if !arguments.constants.is_empty() {
+        return Err(Failure::Message(format!(
+            "--constants changes what a fit has learned, and {} is no folder of one; a model is simulated with the constants of its [truth] section",
             arguments.model
         )));
     }

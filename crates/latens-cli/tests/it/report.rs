@@ -21,6 +21,7 @@ fn a_fit_leaves_a_page_that_needs_nothing_else() {
         "verdict",
         "states",
         "equation",
+        "play",
         "innovations",
         "convergence",
         "identifiability",

@@ -10,6 +10,7 @@ use latens::{Error, Fit};
 use latens_export::{Fmi, Target};
 
 use super::cases::{deviation, deviation_of, free_run, values_at};
+use super::chromium;
 use super::{Found, Reference};
 use crate::files::file_error;
 use crate::gallery::rival::PYTHON;
@@ -31,6 +32,7 @@ enum Kind {
     Python,
     C,
     Node,
+    Chromium,
     Latens,
 }
 
@@ -50,6 +52,7 @@ pub const CLIENTS: &[Client] = &[
     client("casadi", Target::Python, "python", Kind::Python),
     client("cc", Target::C, "c", Kind::C),
     client("node", Target::Js, "js", Kind::Node),
+    client("chromium", Target::Js, "js", Kind::Chromium),
     client("latens", Target::Toml, "toml", Kind::Latens),
     client("onnxruntime", Target::Onnx, "onnx", Kind::Python),
     client("fmpy2", Target::Fmu(Fmi::Two), "fmu, FMI 2.0", Kind::Python),
@@ -84,6 +87,7 @@ pub(super) fn run(
         Kind::Python => python(client.name, folder)?,
         Kind::C => compiled(folder)?,
         Kind::Node => node(folder)?,
+        Kind::Chromium => chromium::run(folder)?,
     };
     if !there {
         return Ok(Found::Missing);
@@ -180,14 +184,19 @@ fn node(folder: &Path) -> Result<bool, Error> {
 
 /// Runs a client to its end; `false` where it is not on this machine.
 fn start(command: &mut Command) -> Result<bool, Error> {
+    Ok(output_of(command)?.is_some())
+}
+
+/// The same with what it printed.
+pub(super) fn output_of(command: &mut Command) -> Result<Option<Vec<u8>>, Error> {
     let Ok(output) = command.output() else {
-        return Ok(false);
+        return Ok(None);
     };
     if output.status.code() == Some(MISSING) {
-        return Ok(false);
+        return Ok(None);
     }
     if output.status.success() {
-        return Ok(true);
+        return Ok(Some(output.stdout));
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Error::Setting(format!("{command:?} failed:\n{said}")))

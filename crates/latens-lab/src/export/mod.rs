@@ -5,6 +5,7 @@
 //! component, relative to the largest value of that component.
 
 mod cases;
+mod chromium;
 mod clients;
 mod table;
 

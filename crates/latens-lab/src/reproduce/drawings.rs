@@ -276,6 +276,7 @@ fn fields(system: &System, cells: &[&Cell]) -> Vec<Plot> {
             high: [0, 1].map(|i| to[i] + margin[i]),
             arrows: arrows.collect(),
             trajectory: path.iter().step_by(every).copied().collect(),
+            inputs: String::new(),
         });
         Plot {
             title: format!("Direction of motion: {}", cell.score.method),

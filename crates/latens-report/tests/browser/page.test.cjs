@@ -2,36 +2,11 @@
 "use strict";
 const { test, before, after } = require("node:test");
 const assert = require("node:assert/strict");
-const fs = require("node:fs");
 const path = require("node:path");
-const { chromium } = require("playwright-core");
+const { folder, start, stop, open, table } = require("./common.cjs");
 
-const folder = process.env.LATENS_PAGES;
-let browser;
-before(async () => {
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
-});
-after(() => browser.close());
-
-// Opens a page from disk; whatever it asks for or complains of is kept.
-async function open(file, { drawn = "#panels svg .line", ...options } = {}) {
-  const page = await browser.newPage({ viewport: { width: 1360, height: 900 }, ...options });
-  const asked = [], said = [];
-  page.on("request", (request) => asked.push(request.url()));
-  page.on("console", (message) => said.push(message.text()));
-  page.on("pageerror", (error) => said.push(error.message));
-  const url = `file://${path.join(folder, file)}`;
-  await page.goto(url);
-  await page.waitForSelector(drawn);
-  return { page, url, asked, said };
-}
-
-// The columns of a CSV file by name.
-function table(file) {
-  const [head, ...lines] = fs.readFileSync(path.join(folder, file), "utf8").trim().split("\n");
-  const rows = lines.map((line) => line.split(",").map((cell) => (cell === "" ? NaN : Number(cell))));
-  return Object.fromEntries(head.split(",").map((name, k) => [name, rows.map((row) => row[k])]));
-}
+before(start);
+after(stop);
 
 const axis = (page) => page.$$eval("#panels .panel svg", (all) => all.map((svg) => {
   const ticks = [...svg.querySelectorAll("text.tick[text-anchor=middle]")];
@@ -55,7 +30,7 @@ async function drag(page, panel, from, to, modifier) {
 const view = (page) => page.$eval("#panels", (area) => area.dataset.view.split(" ").map(Number));
 
 test("opens from disk, says nothing, asks nobody", async () => {
-  for (const file of ["noisy/report.html", "cut/report.html", "lost/report.html", "both.html"]) {
+  for (const file of ["noisy/report.html", "slide/report.html", "cut/report.html", "lost/report.html", "both.html"]) {
     const { page, url, asked, said } = await open(file);
     assert.deepEqual(asked.filter((one) => !one.startsWith("data:")), [url], file);
     assert.deepEqual(said, [], file);
@@ -66,7 +41,7 @@ test("opens from disk, says nothing, asks nobody", async () => {
 test("everything is there, in its order", async () => {
   const { page } = await open("noisy/report.html");
   const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
-  assert.deepEqual(ids, ["verdict", "tests", "identifiability", "equation", "states", "innovations", "convergence", "scores", "repeat"]);
+  assert.deepEqual(ids, ["verdict", "tests", "equation", "play", "states", "innovations", "identifiability", "convergence", "scores", "repeat"]);
   assert.equal(await page.$$eval("#verdict .sentence", (all) => all.length), 3);
   // the test is drawn: the channel, and what is left of it
   assert.equal(await page.$$eval("#tests figure svg", (all) => all.length), 2);
@@ -135,7 +110,7 @@ test("values under the cursor are those of the files", async () => {
     const box = await svgs[0].boundingBox();
     await page.mouse.move(box.x + 58 + part * (box.width - 68), box.y + 60);
     const read = await page.$$eval("#panels .panel", (all) => all.map((panel) => Object.fromEntries(
-      [...panel.querySelectorAll("output b")].map((b) => [b.dataset.name, Number(b.textContent)]))));
+      [...panel.querySelectorAll("output b")].map((b) => [b.dataset.name, Number(b.dataset.value)]))));
     const same = (shown, value) => assert.ok(Math.abs(shown - value) <= 1e-6 * Math.max(Math.abs(value), 1e-30), `${shown} ${value}`);
     for (const [panel, state] of [[0, "z"], [1, "z"], [2, "v"], [3, "v"]]) {
       const row = states.t.findIndex((t) => Math.abs(t - read[panel].t) < 1e-9);
@@ -144,12 +119,10 @@ test("values under the cursor are those of the files", async () => {
       if (panel % 2) same(read[panel]["free run"], states[`${state}.free_run`][row]);
       else {
         same(read[panel].estimate, states[`${state}.smoothed`][row]);
-        // to three digits
-        const std = states[`${state}.std`][row];
-        assert.ok(Math.abs(read[panel]["±"] / std - 1) < 6e-3, `${read[panel]["±"]} ${std}`);
+        same(read[panel]["± std"], states[`${state}.std`][row]);
         same(read[panel]["one step"], states[`${state}.one_step`][row]);
       }
-      if (state === "z") same(read[panel].data, record.z[row]);
+      if (state === "z") same(read[panel].measured, record.z[row]);
     }
   }
   await page.close();
@@ -188,10 +161,23 @@ test("light, dark and paper", async () => {
   }
 });
 
-test("several runs lie over each other", async () => {
+test("several runs: a table first, then pictures in which they are told apart", async () => {
   const { page } = await open("both.html");
-  for (const run of [0, 1]) assert.ok(await page.$$eval(`#panels .line.run${run}`, (all) => all.length) >= 4);
-  assert.equal(await page.$$eval("#scores .best", (all) => all.length), await page.$$eval("#scores thead th", (all) => all.length - 4));
+  const ids = await page.$$eval("main > section", (all) => all.map((section) => section.id));
+  assert.deepEqual(ids.slice(0, 3), ["comparison", "verdict-1", "verdict-2"]);
+  const rows = await page.$$eval("#comparison table tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(rows[0].slice(1), ["noisy", "cut"]);
+  const row = (name) => rows.find((cells) => cells[0].startsWith(name));
+  assert.match(row("z other.csv")[1], /%$/);
+  assert.equal(row("z other.csv")[2], "not in it");
+  assert.match(row("ln p(y)")[1], /^-?[\d.]+$/);
+  assert.match(row("solver, seed")[2], /batch, 2/);
+  const dashes = [];
+  for (const run of [0, 1]) {
+    assert.ok(await page.$$eval(`#panels .line.run${run}`, (all) => all.length) >= 4);
+    dashes.push(await page.$eval(`#panels .line.run${run}.of-free_run`, (line) => getComputedStyle(line).strokeDasharray));
+  }
+  assert.notEqual(dashes[0], dashes[1]);
   await page.close();
 });
 

@@ -66,10 +66,16 @@ fn several_outputs_are_told_apart() {
     let mut f = vec![0.0; 4];
     // as many samples as the figure has, from the first on
     let every = 801usize.div_ceil(400);
-    for (k, pair) in (0..801).step_by(every).zip(&learned[1].along) {
+    for (k, point) in (0..801).step_by(every).zip(&learned[1].along) {
         let at = track.record.point(k, track.smoothed.row(k), &[]);
         truth.derivative(&mut truth.workspace(), at, &mut f);
-        assert!(near(pair[0], f[3]), "{} {}", pair[0], f[3]);
+        assert!(
+            near(point.truth.unwrap(), f[3]),
+            "{:?} {}",
+            point.truth,
+            f[3]
+        );
+        assert!(point.std > 0.0 && point.arguments.len() == 5);
     }
     assert!(field::field(&shown).is_none());
 }

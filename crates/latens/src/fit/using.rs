@@ -388,6 +388,39 @@ impl Fit {
         start
     }
 
+    /// The same fit with other values of some constants, which are then known: no draw moves them. What else
+    /// was learned stays as it is, as where a part of a plant is exchanged.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a value that the model file does not allow.
+    pub fn with_constants(&self, given: &[(usize, f64)]) -> Result<Self, Error> {
+        let mut changed = self.clone();
+        for &(i, value) in given {
+            let unknown = &self.model.unknowns[i];
+            let name = &unknown.name;
+            let is_allowed = value >= unknown.min && value <= unknown.max;
+            if !is_allowed || (unknown.positive && value <= 0.0) {
+                return Err(Error::Setting(format!(
+                    "{name} = {value} is a value that the model file does not allow; take one within its bounds"
+                )));
+            }
+            changed
+                .members
+                .iter_mut()
+                .for_each(|m| m.set_constant(name, value));
+            changed.set_constant(name, value);
+        }
+        Ok(changed)
+    }
+
+    fn set_constant(&mut self, name: &str, value: f64) {
+        let unknowns = &self.model.unknowns;
+        if let Some(i) = unknowns.iter().position(|u| u.name == name) {
+            self.theta[i] = unknowns[i].entry(value);
+            self.draws.iter_mut().for_each(|draw| draw[i] = 0.0);
+        }
+    }
+
     /// Follows the learned equations from a state; `driving` has the inputs, see [`Self::driving`].
     ///
     /// ```

@@ -33,7 +33,12 @@ impl Region {
     /// is not a number.
     pub fn distance(&self, scaled: &[f64]) -> f64 {
         let nearest = self.points.iter().map(|p| square(p, scaled));
-        nearest.fold(f64::INFINITY, f64::min).sqrt() / (REACH * self.radius).max(NEAR)
+        nearest.fold(f64::INFINITY, f64::min).sqrt() / self.reach()
+    }
+
+    /// As far from a point arguments count as visited.
+    pub fn reach(&self) -> f64 {
+        (REACH * self.radius).max(NEAR)
     }
 
     fn cover(met: &[Vec<f64>]) -> Self {

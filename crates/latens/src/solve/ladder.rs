@@ -22,6 +22,7 @@ use crate::described::{Described, Value};
 use crate::look::{self, SignalScales};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
+use crate::numerics::step::Stepper;
 
 /// Structures whose ln p is this close to the best are not told apart.
 const TOLD_APART: f64 = 10.0;
@@ -454,7 +455,12 @@ fn held_back(
                 if learned.stopped {
                     return Err(Error::Stopped);
                 }
+                // a gap may be in the half that is predicted alone
+                let (model, both) = (fold.model, [half, 1 - half]);
+                let records = both.iter().flat_map(|h| &halves[*h].records);
+                let dt = fold.stepper.dt();
                 let other = Problem {
+                    stepper: &Stepper::over(model, &model.system, dt, records),
                     validate: &halves[1 - half].records,
                     ..*fold
                 };

@@ -202,6 +202,38 @@ fn uses_are_found() {
     assert_eq!(lines, [1, 7]);
 }
 
+/// The crates, bottom to top: each uses those before it, and the page the exported JavaScript.
+const CRATES: [(&str, &str); 7] = [
+    ("latens-model", "crates/latens-model"),
+    ("latens", "crates/latens"),
+    ("latens-export", "crates/latens-export"),
+    ("latens-report", "crates/latens-report"),
+    ("latens-lab", "crates/latens-lab"),
+    ("latens-cli", "crates/latens-cli"),
+    ("latens-python", "python"),
+];
+
+#[test]
+fn no_crate_uses_one_above_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut uses = 0;
+    for (place, (own, folder)) in CRATES.iter().enumerate() {
+        let manifest = fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+        // what tests alone need may be above
+        let (_, needed) = manifest.split_once("\n[dependencies]").unwrap();
+        let needed = needed.split("\n[").next().unwrap();
+        for (used, _) in &CRATES {
+            let begins = |line: &&str| line.split([' ', '.', '=']).next() == Some(used);
+            if needed.lines().any(|line| begins(&line)) {
+                uses += 1;
+                let below = CRATES[..place].iter().any(|(name, _)| name == used);
+                assert!(below, "{own} uses {used}, which is not below it");
+            }
+        }
+    }
+    assert!(uses >= 8, "{uses} uses were found: the search is broken");
+}
+
 /// The language stands alone, and the core knows none of the methods that it is compared with.
 #[test]
 fn the_language_and_the_core_know_nothing_of_the_rest() {
