@@ -18,7 +18,7 @@ const OTHER_ERROR: f64 = 3.0;
 const AS_GOOD: f64 = 2.0;
 
 /// What to do where no formula is right.
-const NOT_FOUND: &str = "the data do not decide what the formula is: take records from other starts or with other inputs, or propose formulas";
+const NOT_FOUND: &str = "what the formula is stays open: take records from other starts or with other inputs, or propose formulas";
 
 /// Those that are no others with terms added that the records do not ask for.
 pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
