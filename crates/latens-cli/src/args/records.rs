@@ -18,13 +18,13 @@ const DATA: &str = "Data";
 pub struct Files {
     #[command(flatten)]
     tables: Tables,
-    /// A record that is never learned from: it chooses between the stages of batch and between
-    /// starts, and shows how the model does on what it has not seen; may be repeated
-    #[arg(long, value_name = "FILE", help_heading = DATA)]
+    /// Records that are never learned from: they choose between the stages of batch and between
+    /// starts, and show how the model does on what it has not seen; behind the records to learn from
+    #[arg(long, value_name = "FILE", help_heading = DATA, num_args = 1..)]
     validate: Vec<PathBuf>,
-    /// A record that plays no part in the fit: it is predicted at the end, from the state that its
-    /// first samples show, and scored; may be repeated
-    #[arg(long, value_name = "FILE", help_heading = DATA)]
+    /// Records that play no part in the fit: they are predicted at the end, from the state that their
+    /// first samples show, and scored; behind the records to learn from
+    #[arg(long, value_name = "FILE", help_heading = DATA, num_args = 1..)]
     test: Vec<PathBuf>,
     #[command(flatten)]
     warm_up: WarmUp,

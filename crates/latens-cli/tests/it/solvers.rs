@@ -68,6 +68,17 @@ fn validation_records_are_scored_and_not_learned_from() {
         [("train", "record.csv", 301), ("validate", "other.csv", 301)]
     );
     assert!(object["records"][1]["nrmse"]["z"].is_f64());
+    // as a shell writes `--test new-*.csv`: none of them is learned from
+    std::fs::copy(place.path("other.csv"), place.path("third.csv")).unwrap();
+    let object = fit(&place, "--passes 1 --test other.csv third.csv");
+    assert!(weights() == alone);
+    assert_eq!(
+        records(&object)[1..]
+            .iter()
+            .map(|r| r.0)
+            .collect::<Vec<_>>(),
+        ["test"; 2]
+    );
     fit(&place, "--passes 1 other.csv");
     assert!(weights() != alone);
     let shown = place.succeeds("fit harmonic-oscillator record.csv --validate other.csv --force");
