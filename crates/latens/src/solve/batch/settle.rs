@@ -148,6 +148,7 @@ pub(super) fn settle(
         noise.process = tight.process;
     }
     for round in 0..ROUNDS {
+        population::settle(problem, &prior, iterate, variance_inflation, &mut noise);
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let mut counter = Counter {
