@@ -304,6 +304,7 @@ impl Job {
         let said = Warning::of_fit(&fit, &records.collect::<Vec<_>>(), doubts);
         said.iter().for_each(|warning| watch.warning(warning));
         warnings.extend(said);
+        warnings.retain(|warning| !fit.facts.has_answered(warning));
         fit.all_facts().for_each(|facts| facts.told(&warnings));
         fit.facts.warnings = warnings.clone();
         Ok(Outcome { fit, warnings })

@@ -226,7 +226,13 @@ impl Warning {
                 };
                 format!("{}; give {which} a value with ⟦fix⟧", change.words())
             }
-            Self::PoorlySeen { state } => sight::state(state, false).unwrap_or_default(),
+            Self::PoorlySeen { state } => {
+                let when = match state.sight {
+                    Sight::Partly => "before the fit, ",
+                    _ => "",
+                };
+                format!("{when}{}", sight::state(state, false).unwrap_or_default())
+            }
             Self::ArgumentsFollow {
                 network,
                 arguments,
@@ -316,8 +322,8 @@ impl Warning {
             } => format!(
                 "the bands of {channel} over {file} spread to {}, training left {}: what training did not determine decides this prediction",
                 // a band that the data do not determine is known to its order of magnitude
-                format!("{spread:.0e} {unit}").trim_end(),
-                format!("{left:.1e} {unit}").trim_end()
+                format!("{} {unit}", text::digits(*spread, 1)).trim_end(),
+                format!("{} {unit}", text::digits(*left, 2)).trim_end()
             ),
             Self::NoDraws { fit } => format!(
                 "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
