@@ -94,6 +94,8 @@ pub struct NetworkDef {
     pub outputs: Vec<String>,
     /// Terms of formulas that may stand for it.
     pub library: Vec<String>,
+    /// Of its outputs, or one for all; none where the file gives none.
+    pub units: Vec<String>,
     pub skip: bool,
 }
 
@@ -284,7 +286,10 @@ pub const KEYS: [(&str, &[&str]); 11] = [
         "states",
         &["derivative", "start", "unit", "scale", "center"],
     ),
-    ("networks", &["layers", "library", "outputs", "skip"]),
+    (
+        "networks",
+        &["layers", "library", "outputs", "skip", "unit"],
+    ),
     (
         "unknowns",
         &[

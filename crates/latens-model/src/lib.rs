@@ -44,6 +44,7 @@ mod system;
 pub mod systems;
 pub mod tape;
 mod truth;
+mod units;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -56,6 +57,7 @@ pub use file::{Hold, KEYS, Method};
 pub use system::{Fault, Programs, System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
+pub use units::NetworkUnits;
 
 use expression::{Expr, Kind};
 use file::{At, ModelFile};
@@ -578,6 +580,13 @@ impl Model {
             system: system.with_networks_of(&self.system),
             ..self.clone()
         }
+    }
+
+    /// The units of what a network is given and of what it puts out, where the file says so or the units of the
+    /// equations that it stands in do.
+    pub fn units(&self, network: usize) -> NetworkUnits {
+        let (file, _) = file::read(&self.text);
+        units::of_network(&file, network, self.system.networks()[network].arguments)
     }
 
     /// What a network is called with, argument by argument, as it stands in the file; where calls

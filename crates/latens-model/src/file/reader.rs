@@ -150,13 +150,40 @@ impl<'t> Reader<'t> {
                 library.extend(self.string(term).map(|term| term.value));
             }
         }
+        let units = self.units(&outputs, fields);
         NetworkDef {
             name,
             layers,
             outputs,
             library,
+            units,
             skip: self.boolean(fields, "skip"),
         }
+    }
+
+    /// `unit = "kW"`, or one for each output: `unit = ["N", "N·m"]`.
+    fn units(&mut self, outputs: &[String], fields: Fields) -> Vec<String> {
+        let Some(value) = fields.get("unit") else {
+            return vec![];
+        };
+        let DeValue::Array(_) = value.get_ref() else {
+            return self
+                .string(value)
+                .map(|unit| unit.value)
+                .into_iter()
+                .collect();
+        };
+        let help = "a unit is a text, \"kW\", or a list of one for each output";
+        let all = self.array(value, help);
+        let units: Vec<String> = all
+            .into_iter()
+            .filter_map(|unit| self.string(unit).map(|unit| unit.value))
+            .collect();
+        if units.len() != outputs.len() {
+            let message = format!("{} outputs have {} units", outputs.len(), units.len());
+            self.fail(value.span(), message, help);
+        }
+        units
     }
 
     fn layer(&mut self, value: Value) -> Option<(usize, Activation)> {
