@@ -90,9 +90,9 @@ impl Calls<'_> {
         match &expr.kind {
             Kind::Number(_) | Kind::Invalid => {}
             Kind::Name(name) => {
-                let own = self.file.expressions.iter();
-                let own = own.filter(|(n, _)| n.value == *name).map(|(_, expr)| expr);
-                if let (Some(own), true) = (own.last(), self.depth < DEPTH) {
+                let mut own = self.file.expressions.iter();
+                let own = own.find(|(n, _)| n.value == *name);
+                if let (Some((_, own)), true) = (own, self.depth < DEPTH) {
                     self.depth += 1;
                     self.visit(own, whole);
                     self.depth -= 1;

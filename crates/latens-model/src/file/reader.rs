@@ -174,11 +174,10 @@ impl<'t> Reader<'t> {
                 .collect();
         };
         let help = "a unit is a text, \"kW\", or a list of one for each output";
-        let all = self.array(value, help);
-        let units: Vec<String> = all
-            .into_iter()
-            .filter_map(|unit| self.string(unit).map(|unit| unit.value))
-            .collect();
+        let mut units = Vec::new();
+        for unit in self.array(value, help) {
+            units.extend(self.string(unit).map(|unit| unit.value));
+        }
         if units.len() != outputs.len() {
             let message = format!("{} outputs have {} units", outputs.len(), units.len());
             self.fail(value.span(), message, help);
