@@ -219,13 +219,22 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
                 time: time + dt,
                 quantity: model.states[i].name.clone(),
                 value: next[i],
-                advice: "take a smaller step or more substeps in [time]".into(),
+                advice: divergence_advice(model).into(),
             }));
         }
         std::mem::swap(&mut state, &mut next);
     }
     add_noise(&mut record, &simulation.noise, &mut rng);
     Ok(record)
+}
+
+/// What to try where a simulation leaves the finite numbers.
+fn divergence_advice(model: &Model) -> &'static str {
+    if model.method.is_implicit() {
+        "the equations grow beyond all numbers, or the implicit step has no solution, however short: check signs and what the equations divide by or take roots of, or take a smaller step in [time]"
+    } else {
+        "take a smaller step or more substeps in [time]; where rates lie far apart, method = \"sdirk4\" with tolerance = 1e-6"
+    }
 }
 
 /// The model's start values, some replaced: (state, value).

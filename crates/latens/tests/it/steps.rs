@@ -6,7 +6,7 @@ use crate::oracle::case::{
 };
 use crate::oracle::{At, Oracle};
 use latens::Model;
-use latens::model::Point;
+use latens::model::{Method, Point};
 use latens::numerics::step::Stepper;
 use num_dual::Dual64;
 
@@ -64,7 +64,7 @@ fn check_model(text: &str) -> f64 {
     let mut worst = Deviation::default();
     let own = text.lines().find(|line| line.starts_with("method = "));
     let own = own.expect("the variants below replace it");
-    for method in ["euler", "rk4", "semi-implicit-euler"] {
+    for (method, _) in Method::NAMES {
         for substeps in [1, 3] {
             let setting = format!("method = \"{method}\"\nsubsteps = {substeps}");
             let mut case = Case::new(&text.replace(own, &setting), 2);
