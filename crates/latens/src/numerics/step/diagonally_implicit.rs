@@ -106,7 +106,7 @@ impl Tableau {
     /// Steps of Newton's method; more are a failure.
     pub const ITERATIONS: usize = 12;
     /// A sub-step is cut into at most 2 to this power …
-    pub const FINEST: u32 = 50;
+    pub const FINEST: u32 = 60;
     /// … and takes at most so many attempts.
     pub const ATTEMPTS: usize = 20_000;
     /// A step is doubled where the error that is expected then is below this part of the tolerance.
