@@ -123,7 +123,7 @@ fn robertson_ends_where_it_is_published_to_end() {
     let published = [
         0.2083340149701255e-7,
         0.8333360770334713e-13,
-        0.9999999791665050,
+        0.999_999_979_166_505,
     ];
     for (found, published) in next.iter().zip(published) {
         assert!(
