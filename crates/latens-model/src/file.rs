@@ -53,6 +53,17 @@ methods! {
     SemiImplicitEuler = "semi-implicit-euler",
     /// The classical Runge–Kutta scheme.
     Rk4 = "rk4",
+    /// A diagonally implicit Runge–Kutta method of fourth order, L-stable.
+    Sdirk4 = "sdirk4",
+    /// x + Δ f of the middle between both ends, A-stable.
+    ImplicitMidpoint = "implicit-midpoint",
+}
+
+impl Method {
+    /// Whether a step is solved for, so that equations may be much faster than it.
+    pub fn is_implicit(self) -> bool {
+        matches!(self, Self::Sdirk4 | Self::ImplicitMidpoint)
+    }
 }
 
 /// What an input does between samples.
@@ -201,6 +212,7 @@ pub struct ModelFile {
     pub step: Option<f64>,
     pub method: Method,
     pub substeps: usize,
+    pub tolerance: Option<f64>,
     pub hold: Hold,
     pub constants: Vec<Named<Expr>>,
     pub inputs: Vec<InputDef>,
@@ -280,7 +292,10 @@ pub const KEYS: [(&str, &[&str]); 11] = [
             "fit",
         ],
     ),
-    ("time", &["unit", "step", "method", "substeps", "hold"]),
+    (
+        "time",
+        &["unit", "step", "method", "substeps", "tolerance", "hold"],
+    ),
     ("inputs", &["unit", "hold", "delay"]),
     (
         "states",

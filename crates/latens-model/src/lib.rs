@@ -123,6 +123,9 @@ pub struct Model {
     pub method: Method,
     /// Steps of the method between two samples.
     pub substeps: usize,
+    /// What an implicit method lets be wrong in each of its steps, beside a state and its size; with it
+    /// the steps are cut as need be.
+    pub tolerance: Option<f64>,
     /// What each input does between samples.
     pub hold: Vec<Hold>,
     pub states: Vec<State>,
@@ -369,6 +372,7 @@ impl Model {
             step: file.step,
             method: file.method,
             substeps: file.substeps,
+            tolerance: file.tolerance,
             hold: {
                 let own = file.inputs.iter().map(|input| input.hold);
                 own.map(|hold| hold.unwrap_or(file.hold)).collect()

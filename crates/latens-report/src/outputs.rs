@@ -8,7 +8,7 @@ use latens::described::{Described, Value};
 use latens::fit::{Comparison, Profile, Proof, Relevance, ResidualTest};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
-use latens::look::{Finding, Invariance, Leaving, Suspect};
+use latens::look::{Finding, Invariance, Leaving, Stiffness, Suspect};
 use latens::model::network::Structure;
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
@@ -265,6 +265,8 @@ pub struct CheckOutput {
     pub sensors: Vec<Told>,
     /// Where the model at its guesses leaves the finite numbers, if it does.
     pub leaves: Option<Leaving>,
+    /// Where the equations are too stiff for the model's explicit method, if they are.
+    pub stiffness: Option<Stiffness>,
     /// What the records say about each state.
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart.

@@ -46,15 +46,17 @@ impl<'t> Reader<'t> {
         });
         let root = Fields::of(root);
         let time = self.section(root, "time", "[time]");
+        let method = self
+            .choice(time, "method", Method::NAMES)
+            .unwrap_or(Method::Euler);
         ModelFile {
             name: self.text(root, "name"),
             description: self.text(root, "description"),
             time_unit: self.text(time, "unit"),
             step: self.positive(time, "step"),
-            method: self
-                .choice(time, "method", Method::NAMES)
-                .unwrap_or(Method::Euler),
+            method,
             substeps: self.count(time, "substeps", SUBSTEPS).unwrap_or(1),
+            tolerance: self.tolerance(time, method),
             hold: self
                 .choice(time, "hold", &Hold::NAMES)
                 .unwrap_or(Hold::ZeroOrder),
@@ -71,6 +73,19 @@ impl<'t> Reader<'t> {
             fit: self.fit(root),
             complete: self.complete,
         }
+    }
+
+    /// `tolerance` of `[time]`, which implicit methods alone have.
+    fn tolerance(&mut self, time: Fields, method: Method) -> Option<f64> {
+        let range = "from 1e-12 to 0.1";
+        let tolerance = self.between(time, "tolerance", range, |v| (1e-12..=0.1).contains(&v))?;
+        if !method.is_implicit() {
+            let at = time.get("tolerance").map_or(0..0, |v| v.span());
+            let message = "an explicit method takes its sub-steps from `substeps`";
+            let help = "leave tolerance out, or take method = \"sdirk4\"";
+            self.fail(at, message, help);
+        }
+        Some(tolerance)
     }
 
     /// `[fit]`: settings of a fit.

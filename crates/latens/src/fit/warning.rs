@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Suspect, sight};
+use crate::look::{
+    DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
+};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -180,6 +182,11 @@ pub enum Warning {
         /// Where and how.
         leaves: Box<Leaving>,
     },
+    /// The equations are too stiff for the model's explicit method.
+    TooStiff {
+        /// Where and by how much.
+        stiffness: Box<Stiffness>,
+    },
     /// What a sensor, or the misfit of the model, shows to be wrong.
     #[serde(untagged)]
     Finding(Finding),
@@ -348,6 +355,7 @@ impl Warning {
                 readings,
             } => suspect_readings(file, channel, readings),
             Self::GuessesLeaveNumbers { leaves } => leaves.words(),
+            Self::TooStiff { stiffness } => stiffness.words(),
             Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
@@ -357,6 +365,8 @@ impl Warning {
     pub fn of_check(check: &Check) -> Vec<Self> {
         let mut warnings = Self::of_suspects(&check.suspects);
         warnings.extend(check.sensors.iter().cloned().map(Self::Finding));
+        let stiffness = check.stiffness.iter().cloned().map(Box::new);
+        warnings.extend(stiffness.map(|stiffness| Self::TooStiff { stiffness }));
         // networks at zero may well let a sound model grow beyond all numbers
         let telling = |l: &&Leaving| l.undefined || check.networks.is_empty();
         let leaves = check.leaves.as_ref().filter(telling);

@@ -19,6 +19,7 @@ mod resume;
 mod sensors;
 mod starts;
 mod steps;
+mod stiff;
 mod stream;
 mod suspects;
 mod threads;
