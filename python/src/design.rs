@@ -30,8 +30,11 @@ struct Asked {
 
 /// The options behind a call.
 pub fn options(asked: &str, prediction: Option<Record>, between: Vec<Model>) -> Result<Options> {
-    let asked: Asked = serde_json::from_str(asked)
-        .map_err(|e| Failure::from(Error::Setting(format!("what was asked for is not understood: {e}"))))?;
+    let asked: Asked = serde_json::from_str(asked).map_err(|e| {
+        Failure::from(Error::Setting(format!(
+            "what was asked for is not understood: {e}"
+        )))
+    })?;
     let mut space = Space {
         feedback: asked.feedback,
         measured: asked.measured,

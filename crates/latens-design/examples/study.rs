@@ -94,8 +94,16 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
     let started = Instant::now();
     let fit = learned(&model, &[&first], asked.seed)?;
     let space = |count: usize, seed: u64| Space {
-        start: case.start.iter().map(|(n, r)| ((*n).to_owned(), *r)).collect(),
-        inputs: case.inputs.iter().map(|(n, f)| ((*n).to_owned(), f.clone())).collect(),
+        start: case
+            .start
+            .iter()
+            .map(|(n, r)| ((*n).to_owned(), *r))
+            .collect(),
+        inputs: case
+            .inputs
+            .iter()
+            .map(|(n, f)| ((*n).to_owned(), f.clone()))
+            .collect(),
         feedback: regulator(&model),
         count,
         seed,
@@ -103,12 +111,23 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
     };
     let feedback = Feedback::new(&model, &regulator(&model))?;
     let further = space(8, 77).setups(&fit)?;
-    let held_out: Vec<Record> = further.iter().map(|s| taken(&model, s, &feedback)).collect();
+    let held_out: Vec<Record> = further
+        .iter()
+        .map(|s| taken(&model, s, &feedback))
+        .collect();
     let say = |what: &str, fit: &Fit| {
         let own = held_out_error(&model, fit);
-        let others: Vec<f64> = held_out.iter().zip(&further).map(|(r, s)| error(fit, r, s, &feedback)).collect();
+        let others: Vec<f64> = held_out
+            .iter()
+            .zip(&further)
+            .map(|(r, s)| error(fit, r, s, &feedback))
+            .collect();
         let other = median(&others);
-        println!("{} {what}: held out {own:.2e}, further starts {other:.2e} (median of {})", case.system, others.len());
+        println!(
+            "{} {what}: held out {own:.2e}, further starts {other:.2e} (median of {})",
+            case.system,
+            others.len()
+        );
         (own, other)
     };
     say("one record", &fit);
@@ -122,19 +141,36 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
     for line in &outcome.designed.verdict {
         println!("  {line}");
     }
-    let left = outcome.designed.experiments.iter().map(|e| format!("{:.2}", e.left[0]));
-    println!("  left {}, {:.0} s", left.collect::<Vec<_>>().join(" "), started_design.elapsed().as_secs_f64());
+    let left = outcome
+        .designed
+        .experiments
+        .iter()
+        .map(|e| format!("{:.2}", e.left[0]));
+    println!(
+        "  left {}, {:.0} s",
+        left.collect::<Vec<_>>().join(" "),
+        started_design.elapsed().as_secs_f64()
+    );
     let best = &outcome.designed.experiments[0];
     let setups = options.space.setups(&fit)?;
     let own = |s: &&Setup| {
         let names = model.states.iter().zip(&s.start);
-        names.into_iter().all(|(state, v)| best.start[&state.name] == *v)
+        names
+            .into_iter()
+            .all(|(state, v)| best.start[&state.name] == *v)
     };
     let chosen = setups.iter().find(own).expect("the best is one of them");
     let second = taken(&model, chosen, &feedback);
-    let designed = say("designed", &learned(&model, &[&first, &second], asked.seed)?);
+    let designed = say(
+        "designed",
+        &learned(&model, &[&first, &second], asked.seed)?,
+    );
     let mut random = vec![];
-    for (k, setup) in space(asked.random, 1000 + asked.seed).setups(&fit)?.iter().enumerate() {
+    for (k, setup) in space(asked.random, 1000 + asked.seed)
+        .setups(&fit)?
+        .iter()
+        .enumerate()
+    {
         let second = taken(&model, setup, &feedback);
         match learned(&model, &[&first, &second], asked.seed) {
             Ok(fit) => random.push(say(&format!("random {}", k + 1), &fit)),
@@ -176,7 +212,8 @@ fn regulator(model: &Model) -> Vec<(String, String)> {
         let terms = terms.map(|(s, k)| format!("({:e})*{}", -k, s.name));
         terms.collect::<Vec<_>>().join(" + ")
     };
-    rows.map(|(u, row)| (u.name.clone(), formula(row))).collect()
+    rows.map(|(u, row)| (u.name.clone(), formula(row)))
+        .collect()
 }
 
 /// The record of the true equations.
@@ -193,7 +230,9 @@ fn taken(model: &Model, setup: &Setup, feedback: &Feedback) -> Record {
 
 fn mean_error(model: &Model, states: &[f64], truth: &[f64]) -> f64 {
     let n = model.states.len();
-    let each: Vec<f64> = (0..n).filter_map(|i| score::nrmse(states, truth, i, n)).collect();
+    let each: Vec<f64> = (0..n)
+        .filter_map(|i| score::nrmse(states, truth, i, n))
+        .collect();
     each.iter().sum::<f64>() / each.len() as f64
 }
 
@@ -201,7 +240,9 @@ fn mean_error(model: &Model, states: &[f64], truth: &[f64]) -> f64 {
 fn error(fit: &Fit, record: &Record, setup: &Setup, feedback: &Feedback) -> f64 {
     let truth = record.truth.as_ref().expect("simulated");
     let run = setup.run(fit, feedback);
-    run.map_or(f64::INFINITY, |run| mean_error(&fit.model, run.states.as_slice(), truth))
+    run.map_or(f64::INFINITY, |run| {
+        mean_error(&fit.model, run.states.as_slice(), truth)
+    })
 }
 
 fn held_out_error(model: &Model, fit: &Fit) -> f64 {
@@ -212,7 +253,9 @@ fn held_out_error(model: &Model, fit: &Fit) -> f64 {
     let record = simulate(model, &experiment).expect("held-out experiments simulate");
     let truth = record.truth.as_ref().expect("simulated");
     if model.truth.as_ref().is_some_and(|t| t.gain.is_empty()) {
-        let predicted = fit.predictor().predict(&record, Start::At(&truth[..model.states.len()]));
+        let predicted = fit
+            .predictor()
+            .predict(&record, Start::At(&truth[..model.states.len()]));
         return mean_error(model, predicted.states.as_slice(), truth);
     }
     // the model of the fit has the scales of its networks
@@ -221,7 +264,9 @@ fn held_out_error(model: &Model, fit: &Fit) -> f64 {
         ..experiment
     };
     let run = simulate(&fit.model, &learned);
-    run.map_or(f64::INFINITY, |run| mean_error(model, &run.truth.expect("states"), truth))
+    run.map_or(f64::INFINITY, |run| {
+        mean_error(model, &run.truth.expect("states"), truth)
+    })
 }
 
 fn median(values: &[f64]) -> f64 {

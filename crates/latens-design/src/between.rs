@@ -30,7 +30,11 @@ pub fn fitted(fit: &Fit, models: &[Model], stops: &dyn Fn() -> bool) -> Result<V
         let states = model.states.iter().map(|s| &s.name);
         let inputs = model.inputs.iter().map(|q| &q.name);
         let measured = model.measurements.iter().map(|q| &q.name);
-        let all = [states.collect::<Vec<_>>(), inputs.collect(), measured.collect()];
+        let all = [
+            states.collect::<Vec<_>>(),
+            inputs.collect(),
+            measured.collect(),
+        ];
         all.map(|each| each.into_iter().cloned().collect::<Vec<_>>())
     };
     let mut found = vec![];
@@ -89,7 +93,12 @@ impl<'f> Rivals<'f> {
 /// The least objective of a model on a record that has no noise; `None` where it is no number.
 fn misfit(posterior: &Posterior, record: &Record) -> Option<f64> {
     let fit = posterior.fit;
-    let stepper = Stepper::over(&fit.model, &fit.model.system, fit.facts.sample_time, [record]);
+    let stepper = Stepper::over(
+        &fit.model,
+        &fit.model.system,
+        fit.facts.sample_time,
+        [record],
+    );
     let noise = posterior.noise(&stepper, record);
     let problem = (&stepper, record, &noise);
     let square = |w: &[f64]| 0.5 * w.iter().map(|w| w * w).sum::<f64>();
@@ -99,9 +108,7 @@ fn misfit(posterior: &Posterior, record: &Record) -> Option<f64> {
         fit.theta.iter().zip(moved).map(|(t, d)| t + d).collect()
     };
     // the prior of the start is that of nobody: it is not held against a formula
-    let total = |cost: &Cost, w: &[f64]| {
-        cost.physics + cost.data + square(w)
-    };
+    let total = |cost: &Cost, w: &[f64]| cost.physics + cost.data + square(w);
     let mut w = vec![0.0; fit.theta.len()];
     let mut theta = fit.theta.clone();
     let first = smoother(problem, &theta).filtered();

@@ -117,9 +117,16 @@ impl<'g> Goals<'g> {
 
     /// What is left of each after a record, as a part of what it is now.
     pub fn left(&self, after: &Factor) -> Vec<f64> {
-        let each = self.goals.iter().map(|g| g.size(Some(after)) / g.size(None));
+        let each = self
+            .goals
+            .iter()
+            .map(|g| g.size(Some(after)) / g.size(None));
         let mut left: Vec<f64> = each.collect();
-        left.extend(self.ahead.as_ref().map(|a| self.band(a, Some(after)) / a.now));
+        left.extend(
+            self.ahead
+                .as_ref()
+                .map(|a| self.band(a, Some(after)) / a.now),
+        );
         left
     }
 
@@ -139,8 +146,11 @@ impl<'g> Goals<'g> {
             // one that leads where a formula cannot go tells it apart
             return looked.apart.map_or(f64::INFINITY, |(value, _)| value);
         }
-        let own = kinds.zip(&looked.left).filter(|(kind, _)| by.starts_with(kind));
-        -own.map(|(_, left)| left.max(f64::MIN_POSITIVE).ln()).sum::<f64>()
+        let own = kinds
+            .zip(&looked.left)
+            .filter(|(kind, _)| by.starts_with(kind));
+        -own.map(|(_, left)| left.max(f64::MIN_POSITIVE).ln())
+            .sum::<f64>()
     }
 
     /// Root mean square over the ranges of the channels of the deviations of a free run.
@@ -174,9 +184,14 @@ fn functions(posterior: &Posterior, runs: &[&Run]) -> Vec<Goal> {
     let system = &fit.model.system;
     let mut met: Vec<Vec<Vec<f64>>> = vec![vec![]; system.networks().len()];
     for run in runs {
-        region::met(system, &run.record, &run.states, &mut |_, network, scaled| {
-            met[network].push(scaled.to_vec());
-        });
+        region::met(
+            system,
+            &run.record,
+            &run.states,
+            &mut |_, network, scaled| {
+                met[network].push(scaled.to_vec());
+            },
+        );
     }
     let mut goals = vec![];
     for (place, network) in system.networks().iter().enumerate() {
@@ -185,7 +200,11 @@ fn functions(posterior: &Posterior, runs: &[&Run]) -> Vec<Goal> {
         }
         let every = met[place].len().div_ceil(AHEAD).max(1);
         let ahead = met[place].iter().step_by(every).cloned();
-        let before = fit.facts.regions.get(place).map_or([].as_slice(), |r| &r.points);
+        let before = fit
+            .facts
+            .regions
+            .get(place)
+            .map_or([].as_slice(), |r| &r.points);
         let points: Vec<Vec<f64>> = ahead.chain(before.iter().take(MET).cloned()).collect();
         for (k, output) in network.outputs.iter().enumerate() {
             let at = fit.network_slopes(place, k, &points);

@@ -87,7 +87,12 @@ impl<'f> Posterior<'f> {
     /// What a record would add along a trajectory; `None` where that is no number.
     pub fn with(&self, record: &Record, states: &Trajectory) -> Option<Factor> {
         let fit = self.fit;
-        let stepper = Stepper::over(&fit.model, &fit.model.system, fit.facts.sample_time, [record]);
+        let stepper = Stepper::over(
+            &fit.model,
+            &fit.model.system,
+            fit.facts.sample_time,
+            [record],
+        );
         let noise = self.noise(&stepper, record);
         let smoother = Smoother {
             stepper: &stepper,
@@ -105,7 +110,10 @@ impl<'f> Posterior<'f> {
     /// that repeat themselves count for less.
     pub fn noise(&self, stepper: &Stepper, record: &Record) -> Noise {
         let fit = self.fit;
-        let noise = fit.facts.noise.inflated(stepper, fit.facts.variance_inflation);
+        let noise = fit
+            .facts
+            .noise
+            .inflated(stepper, fit.facts.variance_inflation);
         let mut open = fit.predictor().open_start(record, &noise);
         open.vary_as(stepper, &noise);
         open

@@ -244,13 +244,18 @@ pub fn design(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Outcome
             rank: k + 1,
             start: states.zip(setup.start.iter().copied()).collect(),
             inputs: inputs.zip(setup.words.iter().cloned()).collect(),
-            measured: names.filter(|(_, is)| **is).map(|(m, _)| m.name.clone()).collect(),
+            measured: names
+                .filter(|(_, is)| **is)
+                .map(|(m, _)| m.name.clone())
+                .collect(),
             every: one.every,
             samples: runs[one.setup].as_ref().map_or(0, |r| r.record.len()),
             outside: one.outside,
             left: one.left.clone(),
             apart: one.apart.map(|(value, _)| value),
-            closest: one.apart.map_or(vec![], |(_, pair)| pair.map(|p| p + 1).to_vec()),
+            closest: one
+                .apart
+                .map_or(vec![], |(_, pair)| pair.map(|p| p + 1).to_vec()),
         }
     };
     let experiments: Vec<Experiment> = looked.iter().enumerate().map(experiment).collect();
@@ -290,7 +295,9 @@ fn check(fit: &Fit, options: &Options) -> Result<(), Error> {
         return fail("one formula cannot be told from itself: name two or more");
     }
     if options.between.len() > MOST_FORMULAS {
-        return fail("no more than six formulas are told apart at once: name those that the data do not decide between");
+        return fail(
+            "no more than six formulas are told apart at once: name those that the data do not decide between",
+        );
     }
     if options.space.every.contains(&0) {
         return fail("every 0th sample is no rate: write 1 for each, 10 for every tenth");

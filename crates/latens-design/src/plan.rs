@@ -183,11 +183,14 @@ impl Feedback {
         }
         if model.hold.contains(&Hold::FirstOrder) {
             return Err(Error::Setting(
-                "a regulator's input is not known ahead; take hold = \"zero-order\" in [time]".into(),
+                "a regulator's input is not known ahead; take hold = \"zero-order\" in [time]"
+                    .into(),
             ));
         }
-        let inputs: Result<Vec<usize>, Error> =
-            given.iter().map(|(name, _)| place_of_input(model, name)).collect();
+        let inputs: Result<Vec<usize>, Error> = given
+            .iter()
+            .map(|(name, _)| place_of_input(model, name))
+            .collect();
         let mut text = String::from("[inputs]\n");
         for state in &model.states {
             text += &format!("{} = \"\"\n", state.name);
@@ -320,7 +323,10 @@ impl Space {
                         None if self.feedback.is_empty() => {
                             let last = first.input_column(i).last().unwrap_or(0.0);
                             let values = first.input_column(i).chain(std::iter::repeat(last));
-                            (values.take(samples).collect(), format!("that of {}", first.name))
+                            (
+                                values.take(samples).collect(),
+                                format!("that of {}", first.name),
+                            )
                         }
                         None => (vec![0.0; samples], "the regulator's".into()),
                     };
@@ -367,7 +373,9 @@ fn replay(record: &mut Record, other: &Record) -> String {
 fn evenly(k: usize, dimensions: usize, seed: u64) -> Vec<f64> {
     let mut rng = Pcg64::seed_from_u64(seed);
     // the root of φ^(d+1) = φ + 1
-    let root = (0..50).fold(2.0f64, |phi, _| (1.0 + phi).powf(1.0 / (dimensions as f64 + 1.0)));
+    let root = (0..50).fold(2.0f64, |phi, _| {
+        (1.0 + phi).powf(1.0 / (dimensions as f64 + 1.0))
+    });
     let each = (1..=dimensions).map(|j| {
         let shift: f64 = rng.random();
         (shift + (k + 1) as f64 * root.powi(-(j as i32))).fract()
@@ -419,7 +427,12 @@ fn regulated(
         states.push(&state);
         if k + 1 < record.len() {
             let span = stepper.span(record.gap(k));
-            stepper.advance(&mut scratch, record.point(k, &state, theta), span, &mut next);
+            stepper.advance(
+                &mut scratch,
+                record.point(k, &state, theta),
+                span,
+                &mut next,
+            );
             std::mem::swap(&mut state, &mut next);
         }
     }
@@ -453,7 +466,9 @@ mod tests {
         let points: Vec<Vec<f64>> = (0..64).map(|k| evenly(k, 3, 1)).collect();
         for j in 0..3 {
             let mut counts = [0; 8];
-            points.iter().for_each(|p| counts[(8.0 * p[j]) as usize] += 1);
+            points
+                .iter()
+                .for_each(|p| counts[(8.0 * p[j]) as usize] += 1);
             assert!(counts.iter().all(|c| (6..=10).contains(c)), "{counts:?}");
         }
         assert_eq!(points[5], evenly(5, 3, 1));

@@ -137,7 +137,10 @@ fn ties(designed: &Designed) -> Option<String> {
     };
     let count = designed.experiments.iter().take_while(as_good).count();
     (count > 1).then(|| {
-        format!("the first {count} of {} are as good: take what is easiest", designed.experiments.len())
+        format!(
+            "the first {count} of {} are as good: take what is easiest",
+            designed.experiments.len()
+        )
     })
 }
 

@@ -34,7 +34,8 @@ fn ranking(outcome: &Outcome) -> Vec<Plot> {
         note: String::new(),
     };
     let bars = |value: &dyn Fn(usize) -> Option<f64>| {
-        let each = (0..designed.experiments.len()).filter_map(|k| Some([(k + 1) as f64, value(k)?]));
+        let each =
+            (0..designed.experiments.len()).filter_map(|k| Some([(k + 1) as f64, value(k)?]));
         Mark::new("estimate", "", Shape::Bars(each.collect(), 0.7))
     };
     let mut plots = vec![];
@@ -66,12 +67,13 @@ fn ranking(outcome: &Outcome) -> Vec<Plot> {
 
 /// Inputs and channels of the best experiment, as the fit foresees them.
 fn course(fit: &Fit, outcome: &Outcome) -> Vec<Plot> {
-    let (Some(run), Some(best)) = (outcome.runs.first(), outcome.designed.experiments.first()) else {
+    let (Some(run), Some(best)) = (outcome.runs.first(), outcome.designed.experiments.first())
+    else {
         return vec![];
     };
     let time = &run.record.time;
     let plot = |title: String, label: String, values: Vec<f64>| {
-        let rows = thin::rows(&[&values], SAMPLES);
+        let rows = thin::rows(&[values.as_slice()], SAMPLES);
         let points = rows.iter().map(|&k| [time[k], values[k]]).collect();
         Plot {
             title,

@@ -338,7 +338,12 @@ fn shown(experiment: &Experiment, options: &Options) -> String {
         Some(format!("{name} = {}", latens::text::number(*value)))
     });
     let mut parts: Vec<String> = starts.collect();
-    parts.extend(experiment.inputs.iter().map(|(u, words)| format!("{u}: {words}")));
+    parts.extend(
+        experiment
+            .inputs
+            .iter()
+            .map(|(u, words)| format!("{u}: {words}")),
+    );
     if options.space.measured.len() > 1 {
         parts.push(experiment.measured.join(" and "));
     }

@@ -1,12 +1,12 @@
 //! What an experiment would tell, against closed forms and against fits of its record.
 
 use latens::model::Model;
+use latens::numerics::linalg::matrix::Matrix;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Error, Fit, Job, Record, Role, Silent, Source};
 use latens_design::information::{Posterior, variances};
 use latens_design::plan::{Family, Space, range};
 use latens_design::{Options, Outcome, Unwatched, Watch, design};
-use latens::numerics::linalg::matrix::Matrix;
 
 /// A scale factor of a sensor, which no state has a part in.
 const SENSOR: &str = "[time]\nstep = 0.1\n[inputs]\nu = \"\"\n[states.x]\nderivative = \"-x\"\nstart = 1\n\
@@ -37,7 +37,10 @@ fn taken(model: &Model, noise: f64, seed: u64) -> Record {
 fn fitted(model: &Model, records: &[Record]) -> Fit {
     let mut job = Job::new(model.clone()).unwrap();
     for record in records {
-        job.add(Role::Train, Source::of_record(record.clone(), model).unwrap());
+        job.add(
+            Role::Train,
+            Source::of_record(record.clone(), model).unwrap(),
+        );
     }
     job.run(&mut Silent).unwrap().fit
 }
@@ -66,7 +69,10 @@ fn a_factor_is_known_as_well_as_its_input_is_large() {
         ..Space::default()
     };
     let found = outcome(&fit, space);
-    let (p, r) = (fit.covariance.variance(0), fit.facts.noise.measurement[1] * fit.facts.variance_inflation);
+    let (p, r) = (
+        fit.covariance.variance(0),
+        fit.facts.noise.measurement[1] * fit.facts.variance_inflation,
+    );
     assert_eq!(found.designed.experiments.len(), 12);
     for (experiment, run) in found.designed.experiments.iter().zip(&found.runs) {
         let used = run.record.input_column(0).step_by(experiment.every);
@@ -75,9 +81,18 @@ fn a_factor_is_known_as_well_as_its_input_is_large() {
         let left = experiment.left[0];
         assert!((left / expected - 1.0).abs() < 1e-9, "{left} {expected}");
     }
-    let left: Vec<f64> = found.designed.experiments.iter().map(|e| e.left[0]).collect();
+    let left: Vec<f64> = found
+        .designed
+        .experiments
+        .iter()
+        .map(|e| e.left[0])
+        .collect();
     assert!(left.is_sorted() && left[0] < left[11], "{left:?}");
-    assert!(found.designed.verdict[0].starts_with("next: u: "), "{:?}", found.designed.verdict);
+    assert!(
+        found.designed.verdict[0].starts_with("next: u: "),
+        "{:?}",
+        found.designed.verdict
+    );
 }
 
 /// What the first record once more is said to leave is what a fit of two such records, of other noise, comes
@@ -118,7 +133,12 @@ fn nothing_measured_adds_nothing() {
         assert!((variance / fit.covariance.variance(i) - 1.0).abs() < 1e-10);
     }
     let after = posterior.with(&record, &fit.tracks[0].smoothed).unwrap();
-    assert!(variances(&reduced, Some(&after)).iter().zip(&before).all(|(a, b)| a < b));
+    assert!(
+        variances(&reduced, Some(&after))
+            .iter()
+            .zip(&before)
+            .all(|(a, b)| a < b)
+    );
     record.outputs.fill(f64::NAN);
     let after = posterior.with(&record, &fit.tracks[0].smoothed).unwrap();
     assert_eq!(variances(&reduced, Some(&after)), before);
@@ -129,7 +149,10 @@ fn nothing_measured_adds_nothing() {
 #[test]
 fn fast_motion_tells_frictions_apart() {
     let (model, fit) = learned(SLIDE, 0.01);
-    let other = SLIDE.replace(" - air*v*abs(v)", "").replace("air = { guess = 0.1 }\n", "").replace("air = 0.3\n", "");
+    let other = SLIDE
+        .replace(" - air*v*abs(v)", "")
+        .replace("air = { guess = 0.1 }\n", "")
+        .replace("air = 0.3\n", "");
     let other = Model::from_text("linear", &other).unwrap();
     let of = |reach: f64, between: Vec<Model>| {
         let space = Space {
@@ -146,9 +169,22 @@ fn fast_motion_tells_frictions_apart() {
     let fast = of(8.0, vec![model.clone(), other.clone()]);
     let slow = of(0.02, vec![model.clone(), other]);
     let apart = |d: &latens_design::Designed| d.experiments[0].apart.unwrap();
-    assert!(apart(&fast) > 100.0 && apart(&slow) < 3.0, "{} {}", apart(&fast), apart(&slow));
-    assert!(slow.verdict[1].starts_with("none of these experiments would tell the formulas apart"), "{:?}", slow.verdict);
-    assert!(fast.verdict[1].starts_with("it would tell the formulas apart"), "{:?}", fast.verdict);
+    assert!(
+        apart(&fast) > 100.0 && apart(&slow) < 3.0,
+        "{} {}",
+        apart(&fast),
+        apart(&slow)
+    );
+    assert!(
+        slow.verdict[1].starts_with("none of these experiments would tell the formulas apart"),
+        "{:?}",
+        slow.verdict
+    );
+    assert!(
+        fast.verdict[1].starts_with("it would tell the formulas apart"),
+        "{:?}",
+        fast.verdict
+    );
     let same = of(8.0, vec![model.clone(), model]);
     assert!(apart(&same) < 1e-6, "{}", apart(&same));
 }
@@ -161,7 +197,10 @@ fn a_prediction_asks_for_what_it_goes_through() {
     let fast = SLIDE.replace("sin(2*t)", "6*sin(2*t)");
     let ahead = taken(&Model::from_text("fast", &fast).unwrap(), 0.01, 5);
     let space = Space {
-        inputs: vec![("u".into(), Family::Sine([-8.0, 8.0])), ("u".into(), Family::Sine([-0.1, 0.1]))],
+        inputs: vec![
+            ("u".into(), Family::Sine([-8.0, 8.0])),
+            ("u".into(), Family::Sine([-0.1, 0.1])),
+        ],
         count: 4,
         ..Space::default()
     };
@@ -171,7 +210,12 @@ fn a_prediction_asks_for_what_it_goes_through() {
     };
     let found = design(&fit, &options, &Unwatched).unwrap();
     assert_eq!(found.designed.by, "prediction");
-    let reach = |k: usize| found.runs[k].record.input_column(0).fold(0.0f64, |m, u| m.max(u.abs()));
+    let reach = |k: usize| {
+        found.runs[k]
+            .record
+            .input_column(0)
+            .fold(0.0f64, |m, u| m.max(u.abs()))
+    };
     assert!(reach(0) > 1.0 && reach(1) > 1.0 && reach(2) < 0.2 && reach(3) < 0.2);
     let again = design(&fit, &options, &Unwatched).unwrap();
     assert_eq!(found.designed.verdict, again.designed.verdict);
@@ -180,7 +224,15 @@ fn a_prediction_asks_for_what_it_goes_through() {
         ..space
     };
     let runs = outcome(&fit, regulated).runs;
-    let free = outcome(&fit, Space { inputs: vec![("u".into(), Family::Step([1.0, 2.0]))], count: 2, ..Space::default() }).runs;
+    let free = outcome(
+        &fit,
+        Space {
+            inputs: vec![("u".into(), Family::Step([1.0, 2.0]))],
+            count: 2,
+            ..Space::default()
+        },
+    )
+    .runs;
     let v = runs[0].states.row(100)[0];
     assert_eq!(runs[0].record.d_u, model.inputs.len());
     assert!(v.is_finite() && free[0].states.row(100)[0] > 0.0);
@@ -223,5 +275,8 @@ fn mistakes_are_told() {
             true
         }
     }
-    assert!(matches!(design(&fit, &asked(start("v")), &Stops), Err(Error::Stopped)));
+    assert!(matches!(
+        design(&fit, &asked(start("v")), &Stops),
+        Err(Error::Stopped)
+    ));
 }

@@ -63,7 +63,11 @@ impl Factor {
         let mut x = z.to_vec();
         for j in (0..x.len()).rev() {
             let column = &self.0.column(j)[j..];
-            let known: f64 = column[1..].iter().zip(&x[j + 1..]).map(|(l, x)| l * x).sum();
+            let known: f64 = column[1..]
+                .iter()
+                .zip(&x[j + 1..])
+                .map(|(l, x)| l * x)
+                .sum();
             x[j] = (x[j] - known) / column[0];
         }
         x
