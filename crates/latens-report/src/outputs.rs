@@ -14,6 +14,7 @@ use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
 use latens::solve::ladder::Rung;
 use latens::{Door, SimulationFacts, Warning};
+use latens_design::Designed;
 use latens_distill::Distilled;
 use serde::Serialize;
 use serde_json::json;
@@ -68,6 +69,7 @@ pub fn schema(verb: &str) -> Option<Value> {
         "compare" => CompareOutput::schema(),
         "profile" => ProfileOutput::schema(),
         "distill" => DistillOutput::schema(),
+        "design" => DesignOutput::schema(),
         _ => return None,
     })
 }
@@ -378,5 +380,19 @@ pub struct DistillOutput {
     /// What was found.
     #[serde(flatten)]
     pub found: Distilled,
+}
+
+/// latens design
+#[derive(Debug, Clone, Serialize)]
+pub struct DesignOutput {
+    /// The run.
+    pub run: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// The files that were written: the pictures, then the inputs of the best experiments.
+    pub files: Vec<String>,
+    /// What to do next.
+    #[serde(flatten)]
+    pub designed: Designed,
 }
 }
