@@ -160,7 +160,7 @@ def _combine(a: Uncertain, b: Uncertain | Number, value: float, by_a: float, by_
 class Population:
     """How a constant varies: ``fit.constants[name].population`` of one with ``varies`` in the model."""
 
-    #: "record" or "slowly".
+    #: "record", "group" or "slowly".
     varies: str
     #: Standard deviation of its values about the mean, in its unit, or as a part of it where `relative`.
     spread: float
@@ -170,11 +170,12 @@ class Population:
     relative: bool
     #: Standard deviation of what it walks by in a unit of time; 0 where it does not.
     pace: float
-    #: Each record with its own value: file, value, std, range, shrinkage.
+    #: Each record with its own value: file, value, std, range, shrinkage; of groups, `file` is the label and
+    #: `files` are its records.
     records: list[dict[str, Any]]
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each record."""
+        """A row for each record, or each group."""
         import pandas
 
         frame: pandas.DataFrame = pandas.DataFrame(self.records).set_index("file")

@@ -51,13 +51,7 @@ pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Resul
     settings.keep_suspects = true;
     let mut job = Job::with_settings(model, settings);
     for track in &fit.tracks {
-        let facts = fit.facts_of(track);
-        let source = Source {
-            file: facts.file.clone(),
-            sha256: facts.sha256.clone(),
-            record: track.record.clone(),
-        };
-        job.add(facts.role, source);
+        job.add(fit.facts_of(track).role, fit.source(track));
     }
     let outcome = job.run(&mut Stopping(stop))?;
     if outcome.fit.facts.stopped {

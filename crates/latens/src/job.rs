@@ -248,6 +248,7 @@ impl Job {
             role,
             samples: source.record.len(),
             sha256: source.sha256.clone(),
+            group: source.group.clone(),
         });
         Begun {
             command: self.command.clone(),

@@ -70,6 +70,7 @@ impl<'t> Reader<'t> {
             simulation: self.simulation(root),
             fit: self.fit(root),
             complete: self.complete,
+            groups: 0,
         }
     }
 

@@ -13,6 +13,7 @@ pub mod draws;
 pub mod ensemble;
 mod explain;
 pub mod facts;
+mod group;
 pub mod held_out;
 pub mod innovations;
 pub mod known;
@@ -34,6 +35,7 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
+pub(crate) use group::distinct;
 pub use compare::{CompareOptions, Comparison, compare};
 pub use diagnosis::ResidualTest;
 pub use facts::{

@@ -95,7 +95,7 @@ pub(super) fn settle(
     let mut variance_inflation = at.variance_inflation;
     let mut end = End::Hopeless;
     for _ in 0..VARYING_ROUNDS {
-        if !population::settle(problem, &prior, iterate, variance_inflation, &mut noise) {
+        if !population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise) {
             break;
         }
         let inflated = noise.inflated(problem.stepper, variance_inflation);

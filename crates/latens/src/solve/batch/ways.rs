@@ -223,7 +223,7 @@ pub(super) fn pieces_predict_better(
 
 /// Whether θ has no weights.
 fn only_constants(problem: &Problem) -> bool {
-    problem.model.system.parameters() == problem.model.unknowns.len()
+    problem.model.system.parameters() == problem.model.system.unknowns()
 }
 
 /// Other values of the constants, spread evenly within their scales: those whose simulations follow
@@ -239,6 +239,8 @@ fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
         .map(|k| {
             let point = |dimension| FAR * (2.0 * spread_evenly(k, dimension) - 1.0);
             let mut theta: Vec<f64> = (0..constants).map(point).collect();
+            // where the groups lie about their mean is no question of where the mean is
+            theta[problem.model.unknowns.len()..].fill(0.0);
             problem.model.keep_bounds(&mut theta);
             let states = short.exact_states(&theta);
             let error = newton.cost(&theta, &states).total();
