@@ -2,7 +2,6 @@
 
 use latens::fit::{Constant, Facts};
 use latens::model::Model;
-use latens::record::Source;
 use latens::solve::{Observer, PassReport, Progress};
 use latens::{Error, Fit, Job, Role, Watch};
 

@@ -261,7 +261,9 @@ impl ModelFile {
     /// Entries of θ that are no weights.
     pub(super) fn constant_entries(&self) -> usize {
         let groups = self.group_entries();
-        groups.last().map_or(self.free().count(), |(_, own)| own.end)
+        groups
+            .last()
+            .map_or(self.free().count(), |(_, own)| own.end)
     }
 
     /// Adds the states that hold how constants which vary differ from their means, behind all others.

@@ -329,7 +329,10 @@ impl Model {
     /// Whether a constant that is learned varies by group, in the file.
     pub fn asks_for_groups(&self) -> bool {
         self.held.groups != Groups::Any
-            || self.unknowns.iter().any(|u| u.varies == Some(Varies::Group))
+            || self
+                .unknowns
+                .iter()
+                .any(|u| u.varies == Some(Varies::Group))
     }
 
     /// The labels of the groups whose differences are in θ.

@@ -382,27 +382,42 @@ fn records_of_a_group_share_a_constant() {
         place.write(file, &lines.collect::<String>());
     };
     for (group, stiffness) in [("oslo", 3.2), ("bonn", 4.0), ("turin", 4.7), ("lyon", 3.6)] {
-        place.write("made.toml", &SPRING.replace("STIFFNESS", &stiffness.to_string()));
+        place.write(
+            "made.toml",
+            &SPRING.replace("STIFFNESS", &stiffness.to_string()),
+        );
         for k in 1..=4 {
             let file = format!("{group}-{k}.csv");
             let start = format!("z=0.{}{k} --start v={}", 4 + k, k as f64 - 2.5);
-            place.succeeds(&format!("simulate made.toml --start {start} --noise 0.01 --seed {k} -o {file}"));
+            place.succeeds(&format!(
+                "simulate made.toml --start {start} --noise 0.01 --seed {k} -o {file}"
+            ));
             with_column(&file, group);
         }
     }
     place.write("springs.toml", &SPRING.replace("STIFFNESS", "4"));
     let train = "oslo-1.csv oslo-2.csv oslo-3.csv bonn-1.csv bonn-2.csv bonn-3.csv turin-1.csv turin-2.csv \
                  turin-3.csv lyon-1.csv lyon-2.csv lyon-3.csv --map group=plant";
-    let found = object(&place, &format!("fit springs.toml {train} -q --json -o run"));
+    let found = object(
+        &place,
+        &format!("fit springs.toml {train} -q --json -o run"),
+    );
     let population = &found["unknowns"][0]["population"];
     assert_eq!(population["varies"], "group");
     let groups: Vec<&Value> = population["records"].as_array().unwrap().iter().collect();
     let labels: Vec<&str> = groups.iter().map(|g| g["file"].as_str().unwrap()).collect();
     assert_eq!(labels, ["oslo", "bonn", "turin", "lyon"]);
     assert_eq!(groups[2]["files"][1], "turin-2");
-    assert!((groups[2]["value"].as_f64().unwrap() - 4.7).abs() < 0.1, "{population}");
+    assert!(
+        (groups[2]["value"].as_f64().unwrap() - 4.7).abs() < 0.1,
+        "{population}"
+    );
     let shown = place.succeeds("report run -o page.html --force");
-    assert!(place.read("page.html").contains("k in each group"), "{}", shown.out);
+    assert!(
+        place.read("page.html").contains("k in each group"),
+        "{}",
+        shown.out
+    );
     let predict = |options: &str| {
         let line = format!("predict run oslo-4.csv --warmup 5 --force --json {options}");
         let found = object(&place, &line);
@@ -415,21 +430,40 @@ fn records_of_a_group_share_a_constant() {
     let (new, warned) = predict("--group rome");
     assert!(known < 0.5 * new && warned == quiet + 1, "{known} {new}");
     place.succeeds("simulate run --steps 20 --group bonn -o bonn.csv");
-    assert!(place.read("bonn.csv").starts_with("t,z.predicted,z.std,v.predicted"));
+    assert!(
+        place
+            .read("bonn.csv")
+            .starts_with("t,z.predicted,z.std,v.predicted")
+    );
     place.succeeds("export run --to js --group lyon -o lyon.js");
     // errors
     let said = place.fails(1, "fit springs.toml oslo-1.csv bonn-1.csv -q -o no");
-    assert!(said.contains("has no group") && said.contains("--group"), "{said}");
-    let two = place.read("oslo-1.csv").replacen("oslo", "rome", 3).replacen("rome", "oslo", 2);
+    assert!(
+        said.contains("has no group") && said.contains("--group"),
+        "{said}"
+    );
+    let two = place
+        .read("oslo-1.csv")
+        .replacen("oslo", "rome", 3)
+        .replacen("rome", "oslo", 2);
     place.write("two.csv", &two);
-    let said = place.fails(1, "fit springs.toml two.csv bonn-1.csv --map group=plant -q -o no");
+    let said = place.fails(
+        1,
+        "fit springs.toml two.csv bonn-1.csv --map group=plant -q -o no",
+    );
     assert!(said.contains("line 4") && said.contains("'rome'"), "{said}");
-    let said = place.fails(1, "fit springs.toml oslo-1.csv --group oslo-9.csv=oslo -q -o no");
+    let said = place.fails(
+        1,
+        "fit springs.toml oslo-1.csv --group oslo-9.csv=oslo -q -o no",
+    );
     assert!(said.contains("none of the records"), "{said}");
     place.write("slide.toml", SLIDE);
     place.succeeds("simulate slide.toml -o slide.csv");
     let said = place.fails(1, "fit slide.toml slide.csv --group a -q -o no");
     assert!(said.contains("varies by group"), "{said}");
-    let said = place.fails(1, "fit springs.toml oslo-1.csv bonn-1.csv --map group=plant --solver joint -q -o no");
+    let said = place.fails(
+        1,
+        "fit springs.toml oslo-1.csv bonn-1.csv --map group=plant --solver joint -q -o no",
+    );
     assert!(said.contains("how `k` varies"), "{said}");
 }

@@ -123,7 +123,11 @@ fn the_number_of_a_group_chooses_its_difference() {
         let mut theta = vec![0.0; system.parameters()];
         theta[..5].copy_from_slice(&[0.0, 0.3, 0.4, -0.7, 1.1]);
         for group in 0..=3 {
-            let entry = if group == 0 { 0.3 } else { 0.3 + theta[1 + group] };
+            let entry = if group == 0 {
+                0.3
+            } else {
+                0.3 + theta[1 + group]
+            };
             let input = [0.0, group as f64];
             let at = Point {
                 time: 0.0,

@@ -88,7 +88,10 @@ pub(super) fn grouped(model: &Model, data: Data) -> Result<Option<Grouped>, Erro
 
 /// A record with the number of its group, where the model has one, and the states of the model.
 fn numbered(model: &Model, record: &Record, label: Option<&str>) -> Record {
-    let place = model.groups().iter().position(|l| Some(l.as_str()) == label);
+    let place = model
+        .groups()
+        .iter()
+        .position(|l| Some(l.as_str()) == label);
     let number = place.map_or(0.0, |place| (place + 1) as f64);
     let states = model.states.len();
     // it may have a number of another fit

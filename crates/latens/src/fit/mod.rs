@@ -35,13 +35,13 @@ pub mod using;
 pub mod warning;
 
 pub use adapt::Adapted;
-pub(crate) use group::distinct;
 pub use compare::{CompareOptions, Comparison, compare};
 pub use diagnosis::ResidualTest;
 pub use facts::{
     BoundName, Constant, Facts, MemberFacts, OwnValue, PassFacts, Population, RecordFacts, Role,
     trading,
 };
+pub(crate) use group::distinct;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use profile::{Profile, profile};
 pub use proof::Proof;

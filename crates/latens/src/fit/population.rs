@@ -35,8 +35,7 @@ fn by_group(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Pop
             entry(own.start + i, own.start + j)
         });
         let least = LEAST * LEAST;
-        let (_, (low, high)) =
-            spread_of_groups(&differences, &theta[own.clone()], assumed, least);
+        let (_, (low, high)) = spread_of_groups(&differences, &theta[own.clone()], assumed, least);
         let left = left_of_each(own.len() + 1, |i, j| {
             let place = |k: usize| if k == 0 { place } else { own.start + k - 1 };
             entry(place(i), place(j))

@@ -84,15 +84,24 @@ fn groups_are_shrunk_as_random_effects() {
     let middle = means.iter().sum::<f64>() / 4.0;
     let square: f64 = means.iter().map(|m| (m - middle).powi(2)).sum();
     let spread = (square / 3.0 - variance).sqrt();
-    assert!((population.spread / spread - 1.0).abs() < 0.05, "{population:?} {spread}");
+    assert!(
+        (population.spread / spread - 1.0).abs() < 0.05,
+        "{population:?} {spread}"
+    );
     assert!((k.value - middle).abs() < 0.05 * k.std, "{k:?} {middle}");
     assert!((k.std / ((spread.powi(2) + variance) / 4.0).sqrt() - 1.0).abs() < 0.1);
     let shrinkage = variance / (population.spread.powi(2) + variance);
     assert!(shrinkage > 0.02, "the test tells shrinkage from none");
     for (own, mean) in population.records.iter().zip(&means) {
-        assert!((own.shrinkage / shrinkage - 1.0).abs() < 0.05, "{own:?} {shrinkage}");
+        assert!(
+            (own.shrinkage / shrinkage - 1.0).abs() < 0.05,
+            "{own:?} {shrinkage}"
+        );
         let expected = mean + own.shrinkage * (k.value - mean);
-        assert!((own.value - expected).abs() < 0.02 * own.std, "{own:?} {expected}");
+        assert!(
+            (own.value - expected).abs() < 0.02 * own.std,
+            "{own:?} {expected}"
+        );
         assert_eq!(own.files.len(), 2);
     }
 }
@@ -125,7 +134,10 @@ fn a_known_group_is_foreseen_better_than_a_new_one() {
     assert_eq!(fit.model.states.len(), 2);
     let population = fit.constants()[0].population.as_ref().unwrap();
     for ((label, k), own) in stiffness.iter().zip(&population.records) {
-        assert!((own.value - k).abs() < 4.0 * own.std && own.std < 0.05, "{own:?}");
+        assert!(
+            (own.value - k).abs() < 4.0 * own.std && own.std < 0.05,
+            "{own:?}"
+        );
         let alone = fit.for_group(Some(label)).unwrap();
         let constant = &alone.constants()[0];
         assert!((constant.value / own.value - 1.0).abs() < 1e-12);
@@ -154,16 +166,29 @@ fn a_known_group_is_foreseen_better_than_a_new_one() {
     assert_eq!(own.prediction.states.width(), 2);
     assert_eq!(new.prediction.states.width(), 2);
     let error = |p: &latens::fit::Predicted| p.facts.record.nrmse["x"].unwrap();
-    assert!(error(&own) < 0.5 * error(&new), "{} {}", error(&own), error(&new));
+    assert!(
+        error(&own) < 0.5 * error(&new),
+        "{} {}",
+        error(&own),
+        error(&new)
+    );
     let last = |p: &latens::fit::Predicted| p.prediction.deviations.last().unwrap()[0];
     assert!(last(&own) < 0.5 * last(&new), "the population says less");
     let bits = |p: &latens::fit::Predicted| p.prediction.states.clone().into_vec();
     assert_eq!(bits(&own), bits(&foreseen(&loaded, Some("north"))));
     assert_eq!(bits(&new), bits(&foreseen(&loaded, Some("south-east"))));
-    assert_eq!(bits(&foreseen(&loaded, Some("west"))), bits(&foreseen(&west, None)));
+    assert_eq!(
+        bits(&foreseen(&loaded, Some("west"))),
+        bits(&foreseen(&west, None))
+    );
     assert!(fit.stream(Default::default()).is_err());
     assert!(again.stream(Default::default()).is_ok());
-    assert!(fit.for_group(None).unwrap().stream(Default::default()).is_ok());
+    assert!(
+        fit.for_group(None)
+            .unwrap()
+            .stream(Default::default())
+            .is_ok()
+    );
 }
 
 /// One group is an ordinary constant; a record without a group, or one to validate with of another, is
@@ -185,5 +210,8 @@ fn what_has_no_group_is_refused() {
     assert!(said.contains("group b") && said.contains("test"), "{said}");
     train[1].group = None;
     let said = fitted(&model, &train, &settings).unwrap_err().to_string();
-    assert!(said.contains("record 2 has no group") && said.contains("`k`"), "{said}");
+    assert!(
+        said.contains("record 2 has no group") && said.contains("`k`"),
+        "{said}"
+    );
 }

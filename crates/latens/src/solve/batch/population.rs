@@ -106,7 +106,11 @@ pub fn spread_of_groups(
     let Eigen { values, vectors } = Eigen::new(covariance);
     let told = values.iter().enumerate().filter_map(|(k, variance)| {
         let information = 1.0 / variance - 1.0 / assumed;
-        let mean: f64 = means.iter().zip(vectors.column(k)).map(|(m, v)| m * v).sum();
+        let mean: f64 = means
+            .iter()
+            .zip(vectors.column(k))
+            .map(|(m, v)| m * v)
+            .sum();
         (information * assumed > NOTHING).then_some((information, mean / variance))
     });
     let told: Vec<(f64, f64)> = told.collect();
@@ -197,7 +201,9 @@ fn settle_groups(problem: &Problem, prior: &mut [f64], iterate: &Iterate, noise:
         // where the step to the minimum leads, which is near
         let mean = |(column, i): (&Vec<f64>, usize)| {
             let pull = column.iter().enumerate();
-            let step: f64 = pull.map(|(j, c)| c * posterior.pull(j, &iterate.theta)).sum();
+            let step: f64 = pull
+                .map(|(j, c)| c * posterior.pull(j, &iterate.theta))
+                .sum();
             iterate.theta[i] + step
         };
         let means: Vec<f64> = columns.iter().zip(own.clone()).map(mean).collect();
@@ -323,7 +329,10 @@ mod tests {
             assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
             assert!(low < found && found < high);
             let together = vec![0.0; count];
-            assert_eq!(spread_of_groups(&covariance, &together, assumed, 1e-6).0, 1e-6);
+            assert_eq!(
+                spread_of_groups(&covariance, &together, assumed, 1e-6).0,
+                1e-6
+            );
         }
     }
 
