@@ -11,6 +11,7 @@
 from . import systems
 from ._compare import Comparison, ConstantProfile, Profile, Residuals, ResidualTest, compare
 from ._constants import Constant, Constants, Population, Uncertain
+from ._design import Design, Experiment
 from ._distill import Distillation, Formula
 from ._errors import (
     Diverged,
@@ -37,10 +38,12 @@ __all__ = [
     "Constant",
     "ConstantProfile",
     "Constants",
+    "Design",
     "Distillation",
     "Diverged",
     "Error",
     "Estimate",
+    "Experiment",
     "FileError",
     "Fit",
     "FitRecord",

@@ -158,7 +158,13 @@ def _combine(a: Uncertain, b: Uncertain | Number, value: float, by_a: float, by_
 
 @dataclass(frozen=True)
 class Population:
-    """How a constant varies: ``fit.constants[name].population`` of one with ``varies`` in the model."""
+    """How a constant varies: ``fit.constants[name].population`` of one with ``varies`` in the model.
+
+    >>> varied = latens.Model.from_string(model.text.replace("scale = 0.1", 'scale = 0.1, varies = "record"'))
+    >>> own = varied.fit([record, other]).constants["gain"].population
+    >>> own.varies, own.spread < 0.01, [0.3 < r["value"] < 0.45 for r in own.records]
+    ('record', True, [True, True])
+    """
 
     #: "record", "group" or "slowly".
     varies: str
@@ -175,7 +181,12 @@ class Population:
     records: list[dict[str, Any]]
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each record, or each group."""
+        """A row for each record, or each group.
+
+        >>> varied = latens.Model.from_string(model.text.replace("scale = 0.1", 'scale = 0.1, varies = "record"'))
+        >>> varied.fit([record, other]).constants["gain"].population.to_frame().shape
+        (2, 5)
+        """
         import pandas
 
         frame: pandas.DataFrame = pandas.DataFrame(self.records).set_index("file")

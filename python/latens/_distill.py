@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Formula:
-    """A set of formulas for all networks of a fit, fitted again in their place."""
+    """A set of formulas for all networks of a fit, fitted again in their place.
+
+    >>> best = fit.distill(candidates=2, proposed=["viscous*v"]).formulas[0]
+    >>> best.rank, best.size > 0, best.constants["gain"].std > 0
+    (1, True, True)
+    """
 
     #: From 1, the best.
     rank: int
@@ -40,14 +45,24 @@ class Formula:
 
     @property
     def expression(self) -> str:
-        """The formula with its values, of a fit with one network of one output; else all of them."""
+        """The formula with its values, of a fit with one network of one output; else all of them.
+
+        >>> own = next(f for f in fit.distill(candidates=2, proposed=["viscous*v"]).formulas if f.proposed)
+        >>> own.expressions["friction"], own.expression.endswith("*v")
+        ('viscous*v', True)
+        """
         if len(self.with_values) == 1:
             return next(iter(self.with_values.values()))
         return "; ".join(f"{name} = {text}" for name, text in self.with_values.items())
 
     @property
     def model(self) -> Model:
-        """The model in which the networks are gone, ready to be fitted."""
+        """The model in which the networks are gone, ready to be fitted.
+
+        >>> best = fit.distill(candidates=2, proposed=["viscous*v"]).formulas[0]
+        >>> "[networks" in best.model.text
+        False
+        """
         from ._model import Model
 
         return Model.from_string(self.model_text, name=f"formula {self.rank}")
@@ -55,7 +70,12 @@ class Formula:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Formulas for what the networks of a fit have learned, best first."""
+    """Formulas for what the networks of a fit have learned, best first.
+
+    >>> found = fit.distill(candidates=2, proposed=["viscous*v"])
+    >>> found.equally_good <= len(found.formulas), len(found.verdict) > 0
+    (True, True)
+    """
 
     formulas: list[Formula]
     #: How many of them, from the first, the data do not tell apart; 0 where none follows them as the network does.
@@ -93,7 +113,11 @@ class Distillation:
         return cls(formulas, found["equally_good"], found["verdict"], found["front"], network)
 
     def to_frame(self) -> pandas.DataFrame:
-        """The formulas as a table, a row each."""
+        """The formulas as a table, a row each.
+
+        >>> list(fit.distill(candidates=2, proposed=["viscous*v"]).to_frame())
+        ['size', 'evidence', 'free_run', 'validation', 'expression']
+        """
         import pandas
 
         keys = ("rank", "size", "evidence", "free_run", "validation", "expression")

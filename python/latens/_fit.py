@@ -18,6 +18,7 @@ import numpy.typing as npt
 from . import _latens
 from ._compare import Profile, Residuals
 from ._constants import Constant, Constants
+from ._design import Design
 from ._distill import Distillation
 from ._errors import FitWarning, SettingError
 from ._record import Array, Record, RecordLike, Signal, as_record, to_pandas, to_polars, to_xarray
@@ -299,8 +300,8 @@ class Fit:
     """
 
     _raw: _latens.Fit
-    #: What `distill` had found when it was interrupted.
-    interrupted: Distillation | None = None
+    #: What `distill` or `design` had found when it was interrupted.
+    interrupted: Distillation | Design | None = None
 
     def __init__(self) -> None:
         raise TypeError("a fit is made by model.fit, or read by latens.load")
@@ -743,6 +744,63 @@ class Fit:
         if interrupted:
             self.interrupted = found
             raise KeyboardInterrupt("the search was stopped; what it has found so far is fit.interrupted")
+        return found
+
+    def design(
+        self,
+        *,
+        start: Mapping[str, tuple[float, float]] | None = None,
+        inputs: Mapping[str, str | Sequence[str]] | None = None,
+        feedback: Mapping[str, str] | None = None,
+        measure: Sequence[Sequence[str]] = (),
+        every: Sequence[int] = (),
+        samples: int | None = None,
+        constants: Sequence[str] = (),
+        prediction: RecordLike | None = None,
+        between: Sequence[Model] = (),
+        candidates: int = 32,
+        seed: int = 1,
+        progress: bool = False,
+    ) -> Design:
+        """Which experiment next: each is simulated with what was learned, and what its record would add is computed to
+        first order. `start` has ranges of states, `inputs` families ("step:0..1", "sine:0..1", "sweep:0..1"; several are
+        alternatives), `feedback` formulas of the states that a regulator adds, `measure` sets of channels, `every` rates.
+        They are put in order by what they leave of the uncertainty of the learned functions, or of `constants`, of the free run of
+        the record `prediction`, or by how well they tell formulas apart that are models (`between`). Ctrl-C
+        raises KeyboardInterrupt, and what was looked at by then is `fit.interrupted`.
+
+        >>> found = fit.design(inputs={"u": ["step:-1..1", "sine:-1..1"]}, candidates=4)
+        >>> found.by, len(found.experiments), sorted(found.best.columns)
+        ('functions', 4, ['q.predicted', 't', 'u', 'v.predicted'])
+        """
+        if candidates < 1:
+            raise SettingError("candidates= is a number of experiments to look at: at least 1")
+        families = [
+            (name, family)
+            for name, given in (inputs or {}).items()
+            for family in ([given] if isinstance(given, str) else given)
+        ]
+        asked = {
+            "start": [(name, (float(low), float(high))) for name, (low, high) in (start or {}).items()],
+            "inputs": families,
+            "feedback": list((feedback or {}).items()),
+            "measured": [list(names) for names in measure],
+            "every": list(every),
+            "samples": samples,
+            "constants": list(constants),
+            "candidates": candidates,
+            "seed": seed,
+        }
+        ahead = None
+        if prediction is not None:
+            ahead = as_record(prediction, self.model, None)._source(self._raw.model)
+        hear = print if progress else None
+        models = [model._raw for model in between]
+        text, svg, interrupted = self._raw.design(json.dumps(asked), ahead, models, hear)
+        found = Design._of(json.loads(text), svg)
+        if interrupted:
+            self.interrupted = found
+            raise KeyboardInterrupt("it was stopped; what was looked at so far is fit.interrupted")
         return found
 
     def to_pandas(self) -> pandas.DataFrame:

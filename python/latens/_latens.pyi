@@ -150,6 +150,13 @@ class Fit:
     def distill(
         self, candidates: int, proposed: list[str], hear: Callable[[str], object] | None
     ) -> tuple[str, bool]: ...
+    def design(
+        self,
+        asked: str,
+        prediction: Source | None,
+        between: list[Model],
+        hear: Callable[[str], object] | None,
+    ) -> tuple[str, str, bool]: ...
     def stream(
         self, learn: bool | None, forget: float | None, gate: float | None
     ) -> Stream: ...

@@ -176,8 +176,8 @@ def html(fit: Fit) -> str:
             if c.interval is not None:
                 within = " … ".join(f"{end:.4g}" for end in c.interval)
             constants.append((name, value, "fixed" if c.fixed else f"± {std}", c.unit, within, c.remark or ""))
-        head = ("", "value", "standard deviation", "unit", "95 % within", "")
-        parts.append(table_html("unknown constants", head, constants))
+        columns = ("", "value", "standard deviation", "unit", "95 % within", "")
+        parts.append(table_html("unknown constants", columns, constants))
     for warning in fit.warnings:
         parts.append(f"<p><b>Warning:</b> {escape(warning)}</p>")
     return "".join(parts)

@@ -24,6 +24,7 @@ use crate::model::Model;
 use crate::pool;
 use crate::record::Source;
 use crate::stream::Stream;
+use crate::{design, watched};
 
 /// A fitted model.
 #[pyclass(frozen, module = "latens._latens")]
@@ -423,7 +424,33 @@ impl Fit {
             candidates: candidates.max(1),
             proposed,
         };
-        crate::distill::run(py, self.0.clone(), options, hear.as_ref())
+        let fit = self.0.clone();
+        watched::run(py, hear.as_ref(), move |watch| {
+            let found = latens_distill::distill(&fit, &options, watch)?;
+            Ok(serde_json::json!(found).to_string())
+        })
+    }
+
+    /// Experiments, best first, as JSON with the runs of the best, the picture as SVG, and whether Ctrl-C ended
+    /// it. `asked` is JSON, see [`design`].
+    fn design(
+        &self,
+        py: Python,
+        asked: &str,
+        prediction: Option<PyRef<Source>>,
+        between: Vec<PyRef<Model>>,
+        hear: Option<Py<PyAny>>,
+    ) -> PyResult<(String, String, bool)> {
+        let prediction = prediction.map(|p| p.source.record.clone());
+        let between = between.iter().map(|m| m.0.clone()).collect();
+        let options = design::options(asked, prediction, between)?;
+        let fit = self.0.clone();
+        let found = watched::run(py, hear.as_ref(), move |watch| {
+            let outcome = latens_design::design(&fit, &options, watch)?;
+            Ok(design::shown(&fit, &outcome))
+        });
+        let ((text, svg), interrupted) = found?;
+        Ok((text, svg, interrupted))
     }
 
     /// An online estimator that starts from it.

@@ -2,7 +2,7 @@
 //! the interpreter's lock, progress. What users see is in `latens/*.py`.
 
 mod arrays;
-mod distill;
+mod design;
 mod errors;
 mod fit;
 mod learn;
@@ -10,6 +10,7 @@ mod model;
 mod pool;
 mod record;
 mod stream;
+mod watched;
 
 #[pyo3::pymodule]
 mod _latens {

@@ -55,6 +55,7 @@ enum Verb {
     Estimate(commands::estimate::Arguments),
     Stream(commands::stream::Arguments),
     Distill(commands::distill::Arguments),
+    Design(Box<commands::design::Arguments>),
     Export(commands::export::Arguments),
     Reproduce(commands::reproduce::Arguments),
     Lab(commands::lab::Arguments),
@@ -78,6 +79,7 @@ impl Verb {
                 | Self::Compare(_)
                 | Self::Profile(_)
                 | Self::Distill(_)
+                | Self::Design(_)
                 | Self::Stream(_)
                 | Self::Reproduce(_)
                 | Self::Lab(_)
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Verb::Estimate(arguments) => commands::estimate::run(&arguments),
         Verb::Stream(arguments) => commands::stream::run(&arguments),
         Verb::Distill(arguments) => commands::distill::run(&arguments),
+        Verb::Design(arguments) => commands::design::run(&arguments),
         Verb::Export(arguments) => commands::export::run(&arguments),
         Verb::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Verb::Lab(arguments) => commands::lab::run(&arguments),

@@ -55,8 +55,13 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
     if !within(target, &pool) {
         curved(target, library, all, &mut pool);
     }
-    let fixed: Vec<Refined> = proposed.iter().filter_map(|f| refine(target, f)).collect();
-    pool.extend(fixed);
+    for own in proposed {
+        let mut found = pool.iter_mut().map(|r| &mut r.formula);
+        match found.find(|formula| formula.text == own.text) {
+            Some(formula) => formula.names.clone_from(&own.names),
+            None => pool.extend(refine(target, own)),
+        }
+    }
     sort(&mut pool);
     needless(&mut pool, proposed);
     pool

@@ -268,7 +268,8 @@ fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Re
         network.name.clone()
     };
     watch.step(Step::Searching { name });
-    let units: Vec<String> = arguments.iter().map(|a| unit(&fit.model, a)).collect();
+    let units = fit.model.units(target.network).arguments.into_iter();
+    let units: Vec<String> = units.map(Option::unwrap_or_default).collect();
     let (file, _) = read(&fit.model.text);
     let own = file
         .networks
@@ -332,14 +333,6 @@ fn points(front: &Front, target: &Target) -> Vec<FrontPoint> {
         });
     }
     points
-}
-
-/// The unit of an argument that is a state or an input.
-fn unit(model: &Model, argument: &str) -> String {
-    let states = model.states.iter().map(|s| (&s.name, &s.unit));
-    let inputs = model.inputs.iter().map(|u| (&u.name, &u.unit));
-    let known = states.chain(inputs).find(|(name, _)| *name == argument);
-    known.map_or(String::new(), |(_, unit)| unit.clone())
 }
 
 /// A formula of the user: names that are no arguments and no functions are constants.

@@ -44,14 +44,7 @@ fn error(model: &Model, facts: &Facts, role: Role) -> Option<f64> {
 /// # Errors
 /// Those of a job.
 pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Result<Reached, Error> {
-    let mut settings = fit.facts.settings.clone();
-    (settings.starts, settings.ensemble) = (1, 1);
-    // those of the tracks are set aside already
-    settings.keep_suspects = true;
-    let mut job = Job::with_settings(model, settings);
-    for track in &fit.tracks {
-        job.add(fit.facts_of(track).role, fit.source(track));
-    }
+    let job = Job::again(fit, model);
     let outcome = job.run(&mut Stopping(stop))?;
     if outcome.fit.facts.stopped {
         return Err(Error::Stopped);

@@ -11,7 +11,7 @@ use latens::filter::extended::LOST;
 use latens::fit::stream::{DOUBTED_GAP, LONGEST_GAP, Options};
 use latens::model::Method;
 use latens::model::tape::{Binary, Tape, Unary};
-use latens::numerics::step::WHOLE;
+use latens::numerics::step::{Estimate, Tableau, WHOLE, sizes, tableau};
 
 use crate::exported::Exported;
 use crate::generate::{Function, Language, comparison, function, generate, sign};
@@ -24,6 +24,7 @@ const HEADER: &str = include_str!("c/header.h");
 const EULER: &str = include_str!("c/euler.c");
 const SEMI_IMPLICIT_EULER: &str = include_str!("c/semi_implicit_euler.c");
 const RK4: &str = include_str!("c/rk4.c");
+const IMPLICIT: &str = include_str!("c/implicit.c");
 
 /// Stands for the name of the model in these texts.
 const PREFIX: &str = "PRE_";
@@ -89,12 +90,13 @@ pub fn source(exported: &Exported, header: &str) -> String {
         .map(|(i, weights)| c.network(&exported.names.networks[i], weights))
         .collect();
     let helpers = c.used_helpers();
-    let (method, chain) = match model.method {
-        Method::Euler => (EULER, CHAIN),
-        Method::SemiImplicitEuler => (SEMI_IMPLICIT_EULER, ""),
-        Method::Rk4 => (RK4, CHAIN),
-    };
     let prefix = prefix(exported);
+    let (method, chain) = match (tableau(model.method), model.method) {
+        (Some(tableau), _) => (implicit(exported, tableau, &prefix), ""),
+        (None, Method::Euler) => (EULER.into(), CHAIN),
+        (None, Method::SemiImplicitEuler) => (SEMI_IMPLICIT_EULER.into(), ""),
+        (None, _) => (RK4.into(), CHAIN),
+    };
     let step = fill(
         STEP,
         &prefix,
@@ -129,6 +131,50 @@ pub fn source(exported: &Exported, header: &str) -> String {
         rows(&at_least_one(&exported.constants), "    ", number),
         tables(exported),
         filter(exported, &prefix),
+    )
+}
+
+/// The step of an implicit method.
+fn implicit(exported: &Exported, tableau: &Tableau, prefix: &str) -> String {
+    let stages = tableau.nodes.len();
+    let list = |values: &[f64]| {
+        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        each.join(", ")
+    };
+    let row = |row: &&[f64]| {
+        let mut row = row.to_vec();
+        row.resize(stages, 0.0);
+        format!("{{{}}}", list(&row))
+    };
+    let lower: Vec<String> = tableau.lower.iter().map(row).collect();
+    let (halves, errors) = match tableau.error {
+        Estimate::Embedded(weights) => ("0", list(weights)),
+        Estimate::Halves => ("1", "0.0".into()),
+    };
+    fill(
+        IMPLICIT,
+        prefix,
+        &[
+            ("STAGES", &stages.to_string()),
+            ("HALVES", halves),
+            ("ITERATIONS", &Tableau::ITERATIONS.to_string()),
+            ("FINEST", &Tableau::FINEST.to_string()),
+            ("ATTEMPTS", &Tableau::ATTEMPTS.to_string()),
+            ("HALVINGS", &Tableau::HALVINGS.to_string()),
+            ("GAMMA", &number(tableau.gamma)),
+            ("CONVERGED", &number(Tableau::CONVERGED)),
+            ("ROOM", &number(Tableau::ROOM_TO_DOUBLE)),
+            ("DOUBLED", &number(tableau.error.doubled())),
+            (
+                "TOLERANCE",
+                &number(exported.model.tolerance.unwrap_or(0.0)),
+            ),
+            ("NODES", &list(tableau.nodes)),
+            ("LOWER", &lower.join(", ")),
+            ("WEIGHTS", &list(tableau.weights)),
+            ("ERRORS", &errors),
+            ("SIZES", &rows(&sizes(&exported.model), "    ", number)),
+        ],
     )
 }
 
@@ -176,8 +222,18 @@ pub fn header(exported: &Exported) -> String {
             ("N_OUTPUTS", &model.measurements.len().to_string()),
             ("N_CONSTANTS", &model.unknowns.len().to_string()),
             ("GUARD", &format!("{}H", prefix.to_uppercase())),
+            ("STAGEROOM", &stage_room(exported, &prefix)),
         ],
     )
+}
+
+/// Room for the derivatives of the stages of an implicit method.
+fn stage_room(exported: &Exported, prefix: &str) -> String {
+    let Some(tableau) = tableau(exported.model.method) else {
+        return String::new();
+    };
+    let stages = tableau.nodes.len();
+    format!("    double Z[{stages} * {prefix}STATES * {prefix}STATES];\n")
 }
 
 /// A text of ours with its fields, `@NAME@`, filled in: once, so that what is filled in is not looked at.

@@ -3,13 +3,14 @@
 use latens::model::Method;
 use latens::model::network::Activation;
 use latens::model::tape::{Binary, Tape, Unary};
-use latens::numerics::step::WHOLE;
+use latens::numerics::step::{Estimate, Tableau, WHOLE, sizes, tableau};
 
 use crate::exported::{Exported, Weights};
 use crate::generate::{Function, Language, comparison, function, generate, sign};
 use crate::names::{Names, comment, digits, rows, script_text};
 
 const RUNTIME: &str = include_str!("js/runtime.js");
+const IMPLICIT: &str = include_str!("js/implicit.js");
 
 const FACE: &str = "
 /** Time derivatives of the states; p are other values of the constants, in their order. */
@@ -59,6 +60,9 @@ fn body(exported: &Exported) -> String {
         "/** What each call of a network is asked at: the network's place, and its arguments. */\n";
     text += &written("asked", exported, programs.derivative, Yields::Calls);
     text += FACE;
+    if let Some(tableau) = tableau(exported.model.method) {
+        text += &IMPLICIT.replace("@CONSTANTS@", &solver(exported, tableau));
+    }
     text + &step(exported)
 }
 
@@ -195,6 +199,37 @@ fn network(name: &str, weights: &Weights) -> (String, Vec<String>) {
     (function, arrays)
 }
 
+/// The numbers of an implicit method.
+fn solver(exported: &Exported, tableau: &Tableau) -> String {
+    let list = |values: &[f64]| {
+        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        format!("[{}]", each.join(", "))
+    };
+    let lower: Vec<String> = tableau.lower.iter().map(|row| list(row)).collect();
+    let errors = match tableau.error {
+        Estimate::Embedded(weights) => list(weights),
+        Estimate::Halves => "undefined".into(),
+    };
+    format!(
+        "{{\n  gamma: {},\n  nodes: {},\n  lower: [{}],\n  weights: {},\n  errors: {errors},\n  \
+         tolerance: {},\n  sizes: {},\n  iterations: {},\n  converged: {},\n  finest: {},\n  attempts: {},\n  \
+         halvings: {},\n  doubled: {},\n  roomToDouble: {},\n}}",
+        number(tableau.gamma),
+        list(tableau.nodes),
+        lower.join(", "),
+        list(tableau.weights),
+        number(exported.model.tolerance.unwrap_or(0.0)),
+        list(&sizes(&exported.model)),
+        Tableau::ITERATIONS,
+        number(Tableau::CONVERGED),
+        Tableau::FINEST,
+        Tableau::ATTEMPTS,
+        Tableau::HALVINGS,
+        number(tableau.error.doubled()),
+        number(Tableau::ROOM_TO_DOUBLE),
+    )
+}
+
 fn step(exported: &Exported) -> String {
     let (hold, held) = if exported.first_order() {
         (
@@ -218,6 +253,7 @@ fn step(exported: &Exported) -> String {
              k = derivative(stage, held(s + shift * d), s + shift * d, p);\n      \
              sum = sum.map((a, i) => a + weight * d * k[i]);\n    }\n    x = sum;\n"
         }
+        Method::Sdirk4 | Method::ImplicitMidpoint => "    x = walk(x, held, s, d, p);\n",
     };
     let whole = number(WHOLE);
     format!(

@@ -24,11 +24,16 @@ pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
     let model = &exported.model;
     let (n, m) = (model.states.len(), model.inputs.len());
     let programs = model.system.programs();
+    if model.method.is_implicit() {
+        return Err(Error::Setting(
+            "an ONNX graph has no loop in which an implicit step could be solved; export to c, fmu or js, which do, or fit with an explicit method and enough substeps".into(),
+        ));
+    }
     let evaluations = model.substeps
         * match model.method {
             Method::Euler => 1,
             Method::SemiImplicitEuler => n,
-            Method::Rk4 => 4,
+            Method::Rk4 | Method::Sdirk4 | Method::ImplicitMidpoint => 4,
         };
     let operations = evaluations * programs.derivative.instructions().len();
     if operations > MOST {
@@ -245,7 +250,7 @@ impl<'a> Onnx<'a> {
                         x[r] = self.moved(&x[r..=r], d, &f[r..=r]).remove(0);
                     }
                 }
-                Method::Rk4 => {
+                Method::Rk4 | Method::Sdirk4 | Method::ImplicitMidpoint => {
                     let (mut sum, mut stage) = (x.clone(), x.clone());
                     for (k, (after, weight)) in [(0.0, 6.0), (0.5, 3.0), (0.5, 3.0), (1.0, 6.0)]
                         .into_iter()

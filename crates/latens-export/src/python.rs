@@ -202,11 +202,22 @@ fn step(exported: &Exported) -> String {
             at("s + 0.5 * d"),
             at("s + d")
         ),
+        Method::Sdirk4 | Method::ImplicitMidpoint => return refused_step(arguments),
     };
     format!(
         "def step(x, u=(), t=0.0{arguments}, p=None):\n    \"\"\"The states one sample time DT later.{about}\"\"\"\n    \
          L, x, u, t, p = _arguments(x, u, t, p)\n{convert}    d = DT / SUBSTEPS\n    for i in range(SUBSTEPS):\n        s = t + i * d\n{body}    \
          return L.stack(x)\n\n"
+    )
+}
+
+/// An implicit step is no expression of numpy, jax and CasADi alike; each has its own solver for f.
+fn refused_step(arguments: &str) -> String {
+    format!(
+        "def step(x, u=(), t=0.0{arguments}, p=None):\n    \"\"\"The implicit step is not part of this module: \
+         it raises with what to do.\"\"\"\n    raise NotImplementedError(\n        \
+         \"the model is stepped by an implicit method; integrate f, as by \"\n        \
+         \"scipy.integrate.solve_ivp(lambda t, x: f(x, u, t), (t, t + DT), x, method='Radau')\"\n    )\n\n"
     )
 }
 

@@ -123,6 +123,9 @@ impl<'a> Writer<'a> {
             self.exported.dt,
             model.substeps
         );
+        if let Some(tolerance) = model.tolerance {
+            let _ = writeln!(text, "tolerance = {tolerance:?}");
+        }
         for (name, expr) in &file.constants {
             let value = self.show(expr, 0);
             self.constant(&name.value, &quoted(&value));

@@ -55,6 +55,17 @@ methods! {
     SemiImplicitEuler = "semi-implicit-euler",
     /// The classical Runge–Kutta scheme.
     Rk4 = "rk4",
+    /// A diagonally implicit Runge–Kutta method of fourth order, L-stable.
+    Sdirk4 = "sdirk4",
+    /// x + Δ f of the middle between both ends, A-stable.
+    ImplicitMidpoint = "implicit-midpoint",
+}
+
+impl Method {
+    /// Whether a step is solved for, so that equations may be much faster than it.
+    pub fn is_implicit(self) -> bool {
+        matches!(self, Self::Sdirk4 | Self::ImplicitMidpoint)
+    }
 }
 
 /// What an input does between samples.
@@ -96,6 +107,8 @@ pub struct NetworkDef {
     pub outputs: Vec<String>,
     /// Terms of formulas that may stand for it.
     pub library: Vec<String>,
+    /// Of its outputs, or one for all; none where the file gives none.
+    pub units: Vec<String>,
     pub skip: bool,
 }
 
@@ -201,6 +214,7 @@ pub struct ModelFile {
     pub step: Option<f64>,
     pub method: Method,
     pub substeps: usize,
+    pub tolerance: Option<f64>,
     pub hold: Hold,
     pub constants: Vec<Named<Expr>>,
     pub inputs: Vec<InputDef>,
@@ -318,13 +332,19 @@ pub const KEYS: [(&str, &[&str]); 11] = [
             "fit",
         ],
     ),
-    ("time", &["unit", "step", "method", "substeps", "hold"]),
+    (
+        "time",
+        &["unit", "step", "method", "substeps", "tolerance", "hold"],
+    ),
     ("inputs", &["unit", "hold", "delay"]),
     (
         "states",
         &["derivative", "start", "unit", "scale", "center"],
     ),
-    ("networks", &["layers", "library", "outputs", "skip"]),
+    (
+        "networks",
+        &["layers", "library", "outputs", "skip", "unit"],
+    ),
     (
         "unknowns",
         &[

@@ -44,6 +44,7 @@ mod system;
 pub mod systems;
 pub mod tape;
 mod truth;
+mod units;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -56,6 +57,7 @@ pub use file::{Hold, KEYS, Method};
 pub use system::{Fault, Programs, System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
+pub use units::NetworkUnits;
 
 use expression::{Expr, Kind};
 use file::{At, ModelFile};
@@ -121,6 +123,9 @@ pub struct Model {
     pub method: Method,
     /// Steps of the method between two samples.
     pub substeps: usize,
+    /// What an implicit method lets be wrong in each of its steps, beside a state and its size; with it
+    /// the steps are cut as need be.
+    pub tolerance: Option<f64>,
     /// What each input of the equations does between samples.
     pub hold: Vec<Hold>,
     pub states: Vec<State>,
@@ -448,6 +453,7 @@ impl Model {
             step: file.step,
             method: file.method,
             substeps: file.substeps,
+            tolerance: file.tolerance,
             hold: {
                 let own = file.inputs.iter().map(|input| input.hold);
                 let own = own.map(|hold| hold.unwrap_or(file.hold));
@@ -661,6 +667,13 @@ impl Model {
             system: system.with_networks_of(&self.system),
             ..self.clone()
         }
+    }
+
+    /// The units of what a network is given and of what it puts out, where the file says so or the units of the
+    /// equations that it stands in do.
+    pub fn units(&self, network: usize) -> NetworkUnits {
+        let (file, _) = file::read(&self.text);
+        units::of_network(&file, network, self.system.networks()[network].arguments)
     }
 
     /// What a network is called with, argument by argument, as it stands in the file; where calls

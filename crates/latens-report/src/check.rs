@@ -371,6 +371,7 @@ fn object(model: &Model, sources: &[Source], check: &Check, warnings: Vec<Told>)
         window_samples: check.window_samples,
         sensors: Told::findings(&check.sensors),
         leaves: check.leaves.clone(),
+        stiffness: check.stiffness.clone(),
         states: check.states.clone(),
         together: check.together.clone(),
         mirrored: check.mirrored.clone(),

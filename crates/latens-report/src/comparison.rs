@@ -99,6 +99,18 @@ fn error(value: Option<f64>) -> String {
     }
 }
 
+const DOUBTED: &str = " *";
+const MEAN: &str = " †";
+
+/// What stands beside a constant that is not simply what the data say.
+fn mark(constant: &Constant) -> &'static str {
+    match (&constant.population, constant.remark()) {
+        (Some(_), _) => MEAN,
+        (None, Some(_)) => DOUBTED,
+        (None, None) => "",
+    }
+}
+
 /// The constants, a column for each model.
 fn constants(found: &Comparison) -> String {
     let mut names: Vec<(&str, &str)> = vec![];
@@ -115,12 +127,7 @@ fn constants(found: &Comparison) -> String {
     let mut rows = vec![header];
     let shown = |constant: &Constant| {
         let (value, std) = text::uncertain(constant.value, constant.std);
-        let mark = if constant.remark().is_some() {
-            " *"
-        } else {
-            ""
-        };
-        format!("{value} ± {std}{mark}")
+        format!("{value} ± {std}{}", mark(constant))
     };
     for (name, unit) in names {
         let mut row = vec![name.to_string(), unit.to_string()];
@@ -131,13 +138,18 @@ fn constants(found: &Comparison) -> String {
         rows.push(row);
     }
     let sides = vec![Side::Left; rows[0].len()];
-    let marked = found.models.iter().flat_map(|m| &m.constants);
-    let note = if marked.clone().any(|c| c.remark().is_some()) {
-        "  (*: at a bound, or more of its prior than of the data)\n"
-    } else {
-        ""
-    };
-    format!("\nconstants\n{}{note}", text::table(2, &sides, &rows))
+    let marked = found.models.iter().flat_map(|m| &m.constants).map(mark);
+    let marked: Vec<&str> = marked.collect();
+    let notes = [
+        (
+            DOUBTED,
+            "  (*: at a bound, or more of its prior than of the data)\n",
+        ),
+        (MEAN, "  (†: the mean of what varies)\n"),
+    ];
+    let notes = notes.iter().filter(|(mark, _)| marked.contains(mark));
+    let notes: String = notes.map(|(_, note)| *note).collect();
+    format!("\nconstants\n{}{notes}", text::table(2, &sides, &rows))
 }
 
 /// The intervals of profiles beside the linear ones.

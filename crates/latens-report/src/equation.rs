@@ -107,7 +107,10 @@ pub fn learned(shown: &Fit) -> Vec<Learned> {
     let networks = model.system.networks();
     let mut found = vec![];
     for (place, network) in networks.iter().enumerate() {
-        let arguments = arguments(model, place);
+        let units = model.units(place);
+        let arguments = model.arguments(place).into_iter().zip(units.arguments);
+        let arguments = arguments.map(|(text, unit)| Argument { text, unit });
+        let arguments: Vec<Argument> = arguments.collect();
         let slices = slices(shown, place, &arguments, &samples, truth.as_ref());
         let along = along(shown, place, &samples, truth.as_ref());
         for (k, (slices, along)) in slices.into_iter().zip(along).enumerate() {
@@ -118,7 +121,7 @@ pub fn learned(shown: &Fit) -> Vec<Learned> {
                     _ => format!("{}.{}", network.name, network.outputs[k]),
                 },
                 arguments: arguments.clone(),
-                unit: unit(shown, place, k, &samples),
+                unit: units.outputs[k].clone(),
                 along,
                 slices,
             });
@@ -158,46 +161,11 @@ fn samples(shown: &Fit) -> Vec<Sample<'_>> {
     found
 }
 
-/// A state or an input by its name: its place among both, and its unit.
-pub fn quantity(model: &Model, text: &str) -> Option<(usize, String)> {
-    let states = model.states.iter().map(|s| (&s.name, &s.unit));
-    let inputs = model.inputs.iter().map(|u| (&u.name, &u.unit));
-    let mut all = states.chain(inputs).enumerate();
-    let (place, (_, unit)) = all.find(|(_, (name, _))| *name == text)?;
-    Some((place, unit.clone()))
-}
-
-fn arguments(model: &Model, network: usize) -> Vec<Argument> {
-    let texts = model.arguments(network).into_iter();
-    texts
-        .map(|text| Argument {
-            unit: quantity(model, &text).map(|(_, unit)| unit),
-            text,
-        })
-        .collect()
-}
-
-/// The unit of an output that is the derivative of one state, whatever the constants are.
-fn unit(shown: &Fit, network: usize, k: usize, samples: &[Sample]) -> Option<String> {
-    let model = &shown.model;
-    let state = samples.first()?.state();
-    let guesses = vec![0.0; shown.theta.len()];
-    let driven = |theta: &[f64]| model.system.rows_driven(network, k, state, theta);
-    let [learned, guessed] = [driven(&shown.theta), driven(&guesses)];
-    let (&[(row, factor)], &[(_, at_guess)]) = (learned.as_slice(), guessed.as_slice()) else {
-        return None;
-    };
-    let (state, time) = (&model.states[row].unit, &model.time_unit);
-    // a constant that happens to be guessed as 1 has a unit of its own
-    let as_it_is = factor.abs() == 1.0 && at_guess.abs() == 1.0;
-    as_it_is.then(|| match (state.as_str(), time.as_str()) {
-        (state, "") => state.into(),
-        ("", time) => format!("1/{time}"),
-        (state, time) => match state.strip_suffix(&format!("/{time}")) {
-            Some(length) => format!("{length}/{time}²"),
-            None => format!("{state}/{time}"),
-        },
-    })
+/// A state or an input by its name: its place among both.
+pub fn quantity(model: &Model, text: &str) -> Option<usize> {
+    let states = model.states.iter().map(|s| &s.name);
+    let inputs = model.inputs.iter().map(|u| &u.name);
+    states.chain(inputs).position(|name| name == text)
 }
 
 /// The slices of each output of a network.

@@ -72,10 +72,8 @@ fn unsure(range: Option<[f64; 2]>, deviations: impl Iterator<Item = f64>) -> Opt
     all.sort_by(f64::total_cmp);
     let times = 2.0 * NORMAL * all.get(all.len() / 2)? / (high - low);
     let said = || {
-        format!(
-            "95 % is {} times as wide as this axis",
-            text::number(times.round())
-        )
+        let times = text::digits(times, 2);
+        format!("95 % is {times} times as wide as this axis")
     };
     (times > FAR_WIDER).then(said)
 }

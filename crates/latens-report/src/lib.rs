@@ -18,6 +18,7 @@ pub mod check;
 pub mod colours;
 pub mod comparison;
 mod constants;
+pub mod design;
 mod embedded;
 pub mod equation;
 pub mod evaluator;

@@ -8,12 +8,13 @@ use latens::described::{Described, Value};
 use latens::fit::{Comparison, Profile, Proof, Relevance, ResidualTest};
 use latens::fit::{Constant, EstimateFacts, MemberFacts, PredictionFacts, RecordFacts};
 use latens::look::check::{Coverage, Moment, StateCheck};
-use latens::look::{Finding, Invariance, Leaving, Suspect};
+use latens::look::{Finding, Invariance, Leaving, Stiffness, Suspect};
 use latens::model::network::Structure;
 use latens::solve::Attempt;
 use latens::solve::batch::evidence::Part;
 use latens::solve::ladder::Rung;
 use latens::{Door, SimulationFacts, Warning};
+use latens_design::Designed;
 use latens_distill::Distilled;
 use serde::Serialize;
 use serde_json::json;
@@ -68,6 +69,7 @@ pub fn schema(verb: &str) -> Option<Value> {
         "compare" => CompareOutput::schema(),
         "profile" => ProfileOutput::schema(),
         "distill" => DistillOutput::schema(),
+        "design" => DesignOutput::schema(),
         _ => return None,
     })
 }
@@ -265,6 +267,8 @@ pub struct CheckOutput {
     pub sensors: Vec<Told>,
     /// Where the model at its guesses leaves the finite numbers, if it does.
     pub leaves: Option<Leaving>,
+    /// Where the equations are too stiff for the model's explicit method, if they are.
+    pub stiffness: Option<Stiffness>,
     /// What the records say about each state.
     pub states: Vec<StateCheck>,
     /// States that the records do not tell apart.
@@ -376,5 +380,19 @@ pub struct DistillOutput {
     /// What was found.
     #[serde(flatten)]
     pub found: Distilled,
+}
+
+/// latens design
+#[derive(Debug, Clone, Serialize)]
+pub struct DesignOutput {
+    /// The run.
+    pub run: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// The files that were written: the pictures, then the inputs of the best experiments.
+    pub files: Vec<String>,
+    /// What to do next.
+    #[serde(flatten)]
+    pub designed: Designed,
 }
 }

@@ -147,8 +147,7 @@ pub fn tests(shown: &Fit) -> String {
         ]));
     }
     let caption = format!(
-        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {} it is not noise alone; the part of the variance says whether that matters.",
-        text::number(LEVEL)
+        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {LEVEL} it is not noise alone; the part of the variance says whether that matters."
     );
     table(&caption, &rows)
 }

@@ -128,7 +128,7 @@ impl<'a> Truth<'a> {
         let n = model.states.len();
         let (mut state, mut input) = (state.to_vec(), input.to_vec());
         for (argument, value) in arguments.iter().zip(values) {
-            let (at, _) = quantity(model, &argument.text)?;
+            let at = quantity(model, &argument.text)?;
             match at.checked_sub(n) {
                 None => state[at] = *value,
                 Some(at) => input[at] = *value,

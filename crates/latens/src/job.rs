@@ -127,6 +127,25 @@ impl Job {
         }
     }
 
+    /// A job that fits another model to the records of a fit, with its settings and from one start.
+    pub fn again(fit: &Fit, model: Model) -> Self {
+        let mut settings = fit.facts.settings.clone();
+        (settings.starts, settings.ensemble) = (1, 1);
+        // those of the tracks are set aside already
+        settings.keep_suspects = true;
+        let mut job = Self::with_settings(model, settings);
+        for track in &fit.tracks {
+            let facts = fit.facts_of(track);
+            let source = Source {
+                file: facts.file.clone(),
+                sha256: facts.sha256.clone(),
+                record: track.record.clone(),
+            };
+            job.add(facts.role, source);
+        }
+        job
+    }
+
     /// Settings over the model's own, or over those of the fit that is gone on with.
     ///
     /// ```
@@ -305,6 +324,7 @@ impl Job {
         let said = Warning::of_fit(&fit, &records.collect::<Vec<_>>(), doubts);
         said.iter().for_each(|warning| watch.warning(warning));
         warnings.extend(said);
+        warnings.retain(|warning| !fit.facts.has_answered(warning));
         fit.all_facts().for_each(|facts| facts.told(&warnings));
         fit.facts.warnings = warnings.clone();
         Ok(Outcome { fit, warnings })

@@ -188,7 +188,7 @@ pub use latens_model::Model;
 pub use latens_model::settings::{Level, Settings, SettingsLayer};
 pub use look::check::Check;
 pub use look::invariance::{Invariance, Move};
-pub use look::{Companion, Finding, Leaving};
+pub use look::{Companion, Finding, Leaving, Stiffness};
 pub use numerics::Trajectory;
 pub use record::{Record, Source};
 pub use solve::{

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use crate::model::limits::STEPS;
 use crate::model::tape::Networks;
 use crate::model::{Hold, Model, Point, Truth};
-use crate::numerics::step::Stepper;
+use crate::numerics::step::{Stepper, Tableau};
 use crate::record::Record;
 use crate::record::limits::{SUBSTEPS, VALUES};
 use crate::{Divergence, Error};
@@ -219,13 +219,25 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
                 time: time + dt,
                 quantity: model.states[i].name.clone(),
                 value: next[i],
-                advice: "take a smaller step or more substeps in [time]".into(),
+                advice: divergence_advice(model),
             }));
         }
         std::mem::swap(&mut state, &mut next);
     }
     add_noise(&mut record, &simulation.noise, &mut rng);
     Ok(record)
+}
+
+/// What to try where a simulation leaves the finite numbers.
+fn divergence_advice(model: &Model) -> String {
+    if model.method.is_implicit() {
+        format!(
+            "the equations grow beyond all numbers, or the implicit step has no solution, however short, or it takes more than {} pieces to keep its tolerance: check signs and what the equations divide by or take roots of, or take a smaller step or a larger tolerance in [time]",
+            Tableau::ATTEMPTS
+        )
+    } else {
+        "take a smaller step or more substeps in [time]; where rates lie far apart, method = \"sdirk4\" with tolerance = 1e-6".into()
+    }
 }
 
 /// The model's start values, some replaced: (state, value).

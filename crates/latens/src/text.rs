@@ -34,14 +34,27 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Four significant digits, without an exponent where that is readable.
 pub fn number(value: f64) -> String {
-    let size = value.abs();
+    digits(value, 4)
+}
+
+/// So many significant digits, without an exponent where that is readable.
+///
+/// ```
+/// use latens::text::digits;
+///
+/// assert_eq!(digits(0.0312, 1), "0.03");
+/// assert_eq!(digits(1.68, 2), "1.7");
+/// assert_eq!(digits(4.2e-7, 1), "4e-7");
+/// ```
+pub fn digits(value: f64, digits: usize) -> String {
+    let (size, others) = (value.abs(), digits - 1);
     if value == 0.0 || !value.is_finite() {
         format!("{value}")
     } else if (1e-3..1e5).contains(&size) {
-        let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+        let decimals = (others as i32 - size.log10().floor() as i32).max(0) as usize;
         format!("{value:.decimals$}")
     } else {
-        format!("{value:.3e}")
+        format!("{value:.others$e}")
     }
 }
 

@@ -4,6 +4,7 @@ pub mod check;
 pub mod compare;
 pub mod data;
 pub mod demo;
+pub mod design;
 pub mod distill;
 pub mod estimate;
 pub mod export;

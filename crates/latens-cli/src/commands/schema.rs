@@ -11,9 +11,9 @@ use crate::text;
 const OUTPUTS: &str = include_str!("../outputs.json");
 const MODEL: &str = "model";
 /// Verbs whose output has a schema: those of [`outputs`], and `$defs` of [`OUTPUTS`].
-const VERBS: [&str; 11] = [
-    "fit", "predict", "estimate", "simulate", "check", "stream", "export", "distill", "compare",
-    "profile", "report",
+const VERBS: [&str; 12] = [
+    "fit", "predict", "estimate", "simulate", "check", "stream", "export", "distill", "design",
+    "compare", "profile", "report",
 ];
 
 /// Print a JSON Schema: of the model file, for editors that complete and check it, or of what a verb

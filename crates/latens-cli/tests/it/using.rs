@@ -467,3 +467,38 @@ fn records_of_a_group_share_a_constant() {
     );
     assert!(said.contains("how `k` varies"), "{said}");
 }
+
+/// Experiments for a constant: the best first, its input as a file that `latens simulate` takes, a picture; what exists
+/// stays, and mistakes are told.
+#[test]
+fn the_next_experiment_is_proposed() {
+    let place = slide();
+    let line = "design run --input u=step:-9..9 --input u=sine:-1..1 --for drag --every 1,10 --candidates 4";
+    let found = object(&place, &format!("{line} -o next --json -q"));
+    assert_eq!(found["by"], "constants");
+    let left = |k: usize| found["experiments"][k]["left"][0].as_f64().unwrap();
+    assert_eq!(found["experiments"].as_array().unwrap().len(), 8);
+    assert!(left(0) <= left(1) && left(0) < left(7) && left(7) < 1.0);
+    assert!(found["experiments"][0]["every"] == 1 && found["experiments"][7]["every"] == 10);
+    assert!(place.read("next/design.svg").starts_with("<svg"));
+    assert!(
+        place
+            .read("next/1.csv")
+            .starts_with("t,u,q.predicted,v.predicted\n")
+    );
+    place.succeeds("simulate run --input next/1.csv -o planned.csv");
+    let shown = place.succeeds(&format!("{line} -q")).out;
+    assert!(shown.starts_with("next: u: "), "{shown}");
+    assert!(shown.contains("the first record once more"), "{shown}");
+    let said = place.fails(1, &format!("{line} -o next"));
+    assert!(said.contains("--force"), "{said}");
+    let said = place.fails(1, "design run");
+    assert!(
+        said.contains("--start") && said.contains("--input"),
+        "{said}"
+    );
+    let said = place.fails(1, "design run --start w=0..1");
+    assert!(said.contains("`w`"), "{said}");
+    let said = place.fails(1, "design run --start v=1..0");
+    assert!(said.contains("no range"), "{said}");
+}

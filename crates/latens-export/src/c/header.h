@@ -44,7 +44,7 @@ void PRE_advance(const double *p, double t, double gap, const double *x, const d
 typedef struct {
     double F[PRE_STATES * PRE_STATES], J[PRE_STATES * PRE_STATES], W[PRE_STATES * PRE_STATES];
     double K[PRE_STATES * PRE_STATES], S[PRE_STATES * PRE_STATES];
-} PRE_matrices;
+@STAGEROOM@} PRE_matrices;
 
 /* The filter of `latens stream`, without learning: the states from samples as they come. */
 typedef struct {

@@ -16,6 +16,9 @@ use crate::files::file_error;
 /// A model file with every word of the language in it.
 pub const EVERY: &str = include_str!("every.toml");
 
+/// A model that is stepped by an implicit method.
+const STIFF: &str = include_str!("../../models/stiff/tank-reactor.toml");
+
 /// A built-in system without a truth is given one.
 const EMPS_TRUTH: &str = r#"
 [truth]
@@ -42,6 +45,13 @@ pub fn names() -> Vec<&'static str> {
 pub fn learn(name: &str, samples: usize, steps: usize) -> Result<(Fit, Record), Error> {
     let model = match name {
         "every-word" => Model::from_text(name, EVERY)?,
+        "stiff" => Model::from_text(name, STIFF)?,
+        "stiff, by halves" => {
+            let text = STIFF.replace("\"sdirk4\"", "\"implicit-midpoint\"");
+            // of second order: with a tolerance of 1e-6 it takes many more steps
+            let text = text.replace("tolerance = 1e-6", "tolerance = 1e-3");
+            Model::from_text(name, &text)?
+        }
         "emps" => {
             let text = systems::find(name).unwrap_or_default();
             let text = text.replace("unit = \"m", "start = 0\nunit = \"m");

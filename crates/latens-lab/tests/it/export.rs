@@ -66,6 +66,23 @@ fn c_and_model_files_are_the_fit() {
     }
 }
 
+/// Implicit steps are solved again in C and in JavaScript, to the same digits; the others say why not.
+#[test]
+fn implicit_steps_are_solved_by_those_who_have_them() {
+    for system in ["stiff", "stiff, by halves"] {
+        agree(&case(system), &["cc", "latens", "node"]);
+    }
+    let (fit, _) = learn("stiff", 50, 60).unwrap();
+    let python = latens_export::export(&fit, latens_export::Target::Python, "tank").unwrap();
+    let text = String::from_utf8(python.files[0].bytes.clone()).unwrap();
+    assert!(text.contains("def f(") && text.contains("raise NotImplementedError"));
+    let refused = latens_export::export(&fit, latens_export::Target::Onnx, "tank").unwrap_err();
+    assert!(
+        refused.to_string().contains("export to c, fmu or js"),
+        "{refused}"
+    );
+}
+
 #[test]
 #[ignore = "needs clients that scripts/test installs"]
 fn clients_agree_on_a_neuron() {

@@ -46,15 +46,17 @@ impl<'t> Reader<'t> {
         });
         let root = Fields::of(root);
         let time = self.section(root, "time", "[time]");
+        let method = self
+            .choice(time, "method", Method::NAMES)
+            .unwrap_or(Method::Euler);
         ModelFile {
             name: self.text(root, "name"),
             description: self.text(root, "description"),
             time_unit: self.text(time, "unit"),
             step: self.positive(time, "step"),
-            method: self
-                .choice(time, "method", Method::NAMES)
-                .unwrap_or(Method::Euler),
+            method,
             substeps: self.count(time, "substeps", SUBSTEPS).unwrap_or(1),
+            tolerance: self.tolerance(time, method),
             hold: self
                 .choice(time, "hold", &Hold::NAMES)
                 .unwrap_or(Hold::ZeroOrder),
@@ -72,6 +74,19 @@ impl<'t> Reader<'t> {
             complete: self.complete,
             groups: 0,
         }
+    }
+
+    /// `tolerance` of `[time]`, which implicit methods alone have.
+    fn tolerance(&mut self, time: Fields, method: Method) -> Option<f64> {
+        let range = "from 1e-12 to 0.1";
+        let tolerance = self.between(time, "tolerance", range, |v| (1e-12..=0.1).contains(&v))?;
+        if !method.is_implicit() {
+            let at = time.get("tolerance").map_or(0..0, |v| v.span());
+            let message = "an explicit method takes its sub-steps from `substeps`";
+            let help = "leave tolerance out, or take method = \"sdirk4\"";
+            self.fail(at, message, help);
+        }
+        Some(tolerance)
     }
 
     /// `[fit]`: settings of a fit.
@@ -151,13 +166,39 @@ impl<'t> Reader<'t> {
                 library.extend(self.string(term).map(|term| term.value));
             }
         }
+        let units = self.units(&outputs, fields);
         NetworkDef {
             name,
             layers,
             outputs,
             library,
+            units,
             skip: self.boolean(fields, "skip"),
         }
+    }
+
+    /// `unit = "kW"`, or one for each output: `unit = ["N", "N·m"]`.
+    fn units(&mut self, outputs: &[String], fields: Fields) -> Vec<String> {
+        let Some(value) = fields.get("unit") else {
+            return vec![];
+        };
+        let DeValue::Array(_) = value.get_ref() else {
+            return self
+                .string(value)
+                .map(|unit| unit.value)
+                .into_iter()
+                .collect();
+        };
+        let help = "a unit is a text, \"kW\", or a list of one for each output";
+        let mut units = Vec::new();
+        for unit in self.array(value, help) {
+            units.extend(self.string(unit).map(|unit| unit.value));
+        }
+        if units.len() != outputs.len() {
+            let message = format!("{} outputs have {} units", outputs.len(), units.len());
+            self.fail(value.span(), message, help);
+        }
+        units
     }
 
     fn layer(&mut self, value: Value) -> Option<(usize, Activation)> {

@@ -79,10 +79,11 @@ impl ModelFile {
     /// are unknown of them.
     pub(crate) fn add_sensors(&mut self) {
         let (mut states, mut unknowns) = (vec![], vec![]);
-        // what an explicit method can follow, in its own steps: lags, delays
+        // what a method can follow, in its own steps: lags, delays; an implicit one follows all
         let least = match self.method {
             Method::Rk4 => (0.5, 1.5),
             Method::Euler | Method::SemiImplicitEuler => (0.7, 2.5),
+            Method::Sdirk4 | Method::ImplicitMidpoint => (0.01, 0.01),
         };
         let step = self.step.map(|step| step / self.substeps as f64);
         let mut learn = |duration: &Duration, least: f64| {

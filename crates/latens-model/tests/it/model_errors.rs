@@ -262,6 +262,16 @@ fn values_out_of_range() {
         "`rk45` is not a method",
         "euler, semi-implicit-euler, rk4",
     );
+    expect_in(
+        "[time]\nmethod = \"sdirk4\"\ntolerance = §0",
+        "tolerance must be from 1e-12 to 0.1",
+        "1e-12",
+    );
+    expect_in(
+        "[time]\nmethod = \"rk4\"\ntolerance = §1e-6",
+        "an explicit method takes its sub-steps from `substeps`",
+        "sdirk4",
+    );
     expect_in("[time]\nunit = §3", "expected text in quotes", "");
     let unknown =
         |entry: &str| format!("[unknowns]\np = {{ {entry} }}\n[states.z]\nderivative = \"p*z\"");

@@ -399,7 +399,7 @@ impl Predictor<'_> {
     }
 
     /// The noise under which a start is looked for: nothing is held against it but the data.
-    pub(super) fn open_start(&self, record: &Record, noise: &Noise) -> Noise {
+    pub fn open_start(&self, record: &Record, noise: &Noise) -> Noise {
         let mut noise = Noise {
             start_mean: self.center.to_vec(),
             start: self.scale.iter().map(|s| s * s).collect(),

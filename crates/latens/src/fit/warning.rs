@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
-use crate::look::{DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Suspect, sight};
+use crate::look::{
+    DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
+};
 use crate::model::Model;
 use crate::record::Record;
 use crate::text;
@@ -189,6 +191,11 @@ pub enum Warning {
         /// Where and how.
         leaves: Box<Leaving>,
     },
+    /// The equations are too stiff for the model's explicit method.
+    TooStiff {
+        /// Where and by how much.
+        stiffness: Box<Stiffness>,
+    },
     /// What a sensor, or the misfit of the model, shows to be wrong.
     #[serde(untagged)]
     Finding(Finding),
@@ -235,7 +242,13 @@ impl Warning {
                 };
                 format!("{}; give {which} a value with ⟦fix⟧", change.words())
             }
-            Self::PoorlySeen { state } => sight::state(state, false).unwrap_or_default(),
+            Self::PoorlySeen { state } => {
+                let when = match state.sight {
+                    Sight::Partly => "before the fit, ",
+                    _ => "",
+                };
+                format!("{when}{}", sight::state(state, false).unwrap_or_default())
+            }
             Self::ArgumentsFollow {
                 network,
                 arguments,
@@ -325,8 +338,8 @@ impl Warning {
             } => format!(
                 "the bands of {channel} over {file} spread to {}, training left {}: what training did not determine decides this prediction",
                 // a band that the data do not determine is known to its order of magnitude
-                format!("{spread:.0e} {unit}").trim_end(),
-                format!("{left:.1e} {unit}").trim_end()
+                format!("{} {unit}", text::digits(*spread, 1)).trim_end(),
+                format!("{} {unit}", text::digits(*left, 2)).trim_end()
             ),
             Self::NoDraws { fit } => format!(
                 "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
@@ -363,6 +376,7 @@ impl Warning {
                 readings,
             } => suspect_readings(file, channel, readings),
             Self::GuessesLeaveNumbers { leaves } => leaves.words(),
+            Self::TooStiff { stiffness } => stiffness.words(),
             Self::Finding(finding) => finding.words(),
             Self::Other(text) => text.clone(),
         }
@@ -372,6 +386,8 @@ impl Warning {
     pub fn of_check(check: &Check) -> Vec<Self> {
         let mut warnings = Self::of_suspects(&check.suspects);
         warnings.extend(check.sensors.iter().cloned().map(Self::Finding));
+        let stiffness = check.stiffness.iter().cloned().map(Box::new);
+        warnings.extend(stiffness.map(|stiffness| Self::TooStiff { stiffness }));
         // networks at zero may well let a sound model grow beyond all numbers
         let telling = |l: &&Leaving| l.undefined || check.networks.is_empty();
         let leaves = check.leaves.as_ref().filter(telling);

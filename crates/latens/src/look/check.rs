@@ -25,7 +25,8 @@ use super::prior::PriorSmoothing;
 use super::scales::SignalScales;
 use super::suspects::Suspect;
 use super::trial::Leaving;
-use super::{Invariance, invariance, mirror, region, roughness, sensors, trial};
+use super::{Invariance, Stiffness};
+use super::{invariance, mirror, region, roughness, sensors, stiffness, trial};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -70,6 +71,8 @@ pub struct Check {
     pub range: Vec<f64>,
     /// Where the model at its guesses leaves the finite numbers, if it does.
     pub leaves: Option<Leaving>,
+    /// Where the equations are too stiff for the model's explicit method, if they are.
+    pub stiffness: Option<Stiffness>,
     /// Length of a window, in time.
     pub window: f64,
     /// The same in samples.
@@ -260,6 +263,11 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
             invariance::find(model, records, prior, dt)
         },
         noise_at_most: channels.map(|c| roughness::is_bound(records, c)).collect(),
+        stiffness: if undefined {
+            None
+        } else {
+            stiffness::find(model, records, prior, dt)
+        },
         leaves,
         noise: walked.scales.noise.clone(),
         range: walked.scales.range.clone(),

@@ -200,12 +200,16 @@ impl Finding {
                 unit,
                 explained,
             } => format!(
-                "the misfit of {channel} on {file} is that of a sensor which lags by about {}{} (it explains {} of what is wrong): give the sensor a state of its own, d/dt {channel}_s = ({channel} - {channel}_s)/lag, and measure that",
+                "the misfit of {channel} on {file} is that of a sensor which lags by about {}{} (it explains {} of what is wrong): give it a lag in [measurements], lag = {{ guess = {} }}{}, and fit again",
                 text::with_unit(*lag, unit),
                 input.as_ref().map_or(String::new(), |u| format!(
                     ", or of {u} acting so much later"
                 )),
-                text::percent(*explained)
+                text::percent(*explained),
+                text::digits(*lag, 2),
+                input
+                    .as_ref()
+                    .map_or("", |_| ", or the input a delay in [inputs]")
             ),
             Self::Drifts {
                 file,
@@ -331,7 +335,7 @@ impl Finding {
                 format!("bring a record in which {channel} shows something")
             }
             Self::Lags { channel, .. } => format!(
-                "add the lag of the sensor of {channel} to the model, as a state of its own, and fit again"
+                "give the sensor of {channel} a lag in [measurements], and fit again"
             ),
             Self::Drifts { channel, .. } => format!(
                 "add a drift of {channel} to the model, or correct the record, and fit again"

@@ -13,6 +13,7 @@ pub mod sampling;
 pub mod scales;
 pub mod sensors;
 pub mod sight;
+pub mod stiffness;
 pub mod suspects;
 pub mod trial;
 
@@ -23,5 +24,6 @@ pub use noise::{RESOLUTION, noise};
 pub use prior::{PriorSmoothing, smooth_with_known_equations};
 pub use region::Region;
 pub use scales::SignalScales;
+pub use stiffness::Stiffness;
 pub use suspects::Suspect;
 pub use trial::Leaving;

@@ -69,7 +69,7 @@ fn square(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The arguments of each network along trajectories, scaled.
-pub(crate) fn met(
+pub fn met(
     system: &System,
     record: &Record,
     states: &Trajectory,

@@ -20,6 +20,7 @@ mod resume;
 mod sensors;
 mod starts;
 mod steps;
+mod stiff;
 mod stream;
 mod suspects;
 mod threads;

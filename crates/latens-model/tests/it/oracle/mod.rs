@@ -133,10 +133,71 @@ impl Oracle {
                     let slope = |i: usize| (k1[i] + (k2[i] + k3[i]) * 2.0 + k4[i]) / 6.0;
                     (0..k1.len()).map(|i| at.state[i] + slope(i) * h).collect()
                 }
+                Method::Sdirk4 => {
+                    let a: [&[f64]; 5] = [
+                        &[0.25],
+                        &[0.5, 0.25],
+                        &[17.0 / 50.0, -1.0 / 25.0, 0.25],
+                        &[371.0 / 1360.0, -137.0 / 2720.0, 15.0 / 544.0, 0.25],
+                        &[25.0 / 24.0, -49.0 / 48.0, 125.0 / 16.0, -85.0 / 12.0, 0.25],
+                    ];
+                    let mut slopes: Vec<Vec<D>> = vec![];
+                    let mut end = at.state.clone();
+                    for row in a {
+                        let mut base = at.state.clone();
+                        for (a, k) in row.iter().zip(&slopes) {
+                            base = add(&base, k, a * h);
+                        }
+                        let time = at.time + row.iter().sum::<f64>() * h;
+                        end = self.implicit(&at, time, &base, 0.25 * h);
+                        let of = |(y, r): (&D, &D)| (*y - *r) / (0.25 * h);
+                        slopes.push(end.iter().zip(&base).map(of).collect());
+                    }
+                    end
+                }
+                Method::ImplicitMidpoint => {
+                    let middle = self.implicit(&at, at.time + h / 2.0, &at.state, h / 2.0);
+                    // as far again: f itself would multiply rounding by the fastest rate
+                    let again = |(m, x): (&D, &D)| *m + (*m - *x);
+                    middle.iter().zip(&at.state).map(again).collect()
+                }
             };
             at.time += h;
         }
         at.state
+    }
+
+    /// y = base + length f(y): steps of Newton's method over numbers that carry derivatives, with a
+    /// matrix that carries none. Each step past the solution is exact in the derivative too.
+    fn implicit<D: Number>(&self, at: &At<D>, time: f64, base: &[D], length: f64) -> Vec<D> {
+        let n = base.len();
+        let mut there = At { time, ..at.clone() };
+        for _ in 0..10 {
+            let real = At {
+                time,
+                state: there.state.iter().map(|v| v.re()).collect(),
+                input: at.input.clone(),
+                theta: at.theta.iter().map(|v| v.re()).collect(),
+            };
+            let mut matrix = vec![0.0; n * n];
+            for j in 0..n {
+                for (i, f) in self.derivative(&real.by_state(j)).iter().enumerate() {
+                    matrix[i * n + j] = f64::from(i == j) - length * f.eps;
+                }
+            }
+            let mut inverse = latens_model::small::identity(n);
+            latens_model::small::solve(&mut matrix, &mut inverse, n).unwrap();
+            let f = self.derivative(&there);
+            let residual: Vec<D> = (0..n)
+                .map(|i| there.state[i] - base[i] - f[i] * length)
+                .collect();
+            for i in 0..n {
+                for j in 0..n {
+                    there.state[i] -= residual[j] * inverse[i * n + j];
+                }
+            }
+        }
+        there.state
     }
 
     fn truth(&self, name: &str) -> Option<&Expr> {

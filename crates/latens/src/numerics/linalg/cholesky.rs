@@ -57,6 +57,21 @@ impl Factor {
         }
         z
     }
+
+    /// x with Lᵀ x = z: of variance (L Lᵀ)⁻¹ where that of `z` is one.
+    pub fn draw(&self, z: &[f64]) -> Vec<f64> {
+        let mut x = z.to_vec();
+        for j in (0..x.len()).rev() {
+            let column = &self.0.column(j)[j..];
+            let known: f64 = column[1..]
+                .iter()
+                .zip(&x[j + 1..])
+                .map(|(l, x)| l * x)
+                .sum();
+            x[j] = (x[j] - known) / column[0];
+        }
+        x
+    }
 }
 
 /// Factors these columns of an n×n matrix, those before having been subtracted from them.
@@ -173,6 +188,11 @@ mod tests {
                 let size: f64 = x.iter().map(|x| x.abs()).sum();
                 assert!((left - right[i]).abs() <= bound * (1.0 + size), "{n}");
             }
+            // Lᵀ after L: both halves of the solution
+            let halves = factor.draw(&factor.whiten(&right));
+            let size = x.iter().fold(1.0f64, |m, x| m.max(x.abs()));
+            let apart = halves.iter().zip(&x).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f64::max) <= bound * size, "{n}");
             forced::assert_equal_bits(|| {
                 let factor = Factor::new(a.clone()).unwrap();
                 let lower = |j: usize| factor.0.column(j)[j..].to_vec();

@@ -4,7 +4,7 @@
 //! a model file is a line of the language's `Method`.
 //!
 //! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
-//! each of these may be cut into the model's sub-steps. Over the gap the input is held, or, with a
+//! each of these may be cut into the model's sub-steps, and further by implicit methods. Over the gap the input is held, or, with a
 //! first-order hold, goes straight to its next value. F_θ is kept for the rows that θ reaches
 //! between two samples ([`Stepper::rows`]): with one Euler step the unknown rows alone, otherwise
 //! all that they feed.
@@ -26,10 +26,27 @@ macro_rules! integrators {
     };
 }
 
+mod diagonally_implicit;
+
+pub use diagonally_implicit::{Estimate, Tableau};
+
+/// The coefficients of an implicit method; `None` for an explicit one.
+pub fn tableau(method: Method) -> Option<&'static Tableau> {
+    integrator(method).tableau()
+}
+
+/// What the error of a state is measured by, beside the state: its size in the model file, or one.
+pub fn sizes(model: &Model) -> Vec<f64> {
+    let states = model.states.iter();
+    states.map(|s| s.scale.unwrap_or(1.0)).collect()
+}
+
 integrators! {
     euler::Euler,
     semi_implicit_euler::SemiImplicitEuler,
     rk4::Rk4,
+    sdirk4::Sdirk4,
+    implicit_midpoint::ImplicitMidpoint,
 }
 
 /// An integration method: one sub-step, and its derivatives.
@@ -39,7 +56,12 @@ trait Integrator: Sync {
         false
     }
 
-    /// Moves `next` by a sub-step.
+    /// Its coefficients where it is implicit.
+    fn tableau(&self) -> Option<&'static Tableau> {
+        None
+    }
+
+    /// Moves `next` by a sub-step; to what is no number where there is no solution.
     fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]);
 
     /// The map of one sub-step, by itself; for methods that [`Integrator::linearise`] by the chain rule.
@@ -102,6 +124,10 @@ pub struct Stepper<'s> {
     system: &'s System,
     integrator: &'static dyn Integrator,
     substeps: usize,
+    /// What an implicit method lets be wrong in a step, beside the state and its size.
+    tolerance: Option<f64>,
+    /// Rough size of each state: that of the model file, or one.
+    sizes: Vec<f64>,
     hold: Vec<Hold>,
     dt: f64,
     rows: Vec<usize>,
@@ -153,6 +179,7 @@ pub struct Scratch {
     k_theta: Vec<f64>,
     product_x: Vec<f64>,
     product_theta: Vec<f64>,
+    implicit: diagonally_implicit::Memory,
 }
 
 impl<'s> Stepper<'s> {
@@ -198,6 +225,8 @@ impl<'s> Stepper<'s> {
             system,
             integrator,
             substeps: model.substeps,
+            tolerance: model.tolerance,
+            sizes: sizes(model),
             hold: model.hold.clone(),
             dt,
             rows,
@@ -266,6 +295,7 @@ impl<'s> Stepper<'s> {
             k_theta: vec![0.0; theta],
             product_x: vec![0.0; n * n],
             product_theta: vec![0.0; theta],
+            implicit: diagonally_implicit::Memory::new(self.integrator.tableau(), self),
         }
     }
 

@@ -67,6 +67,24 @@ pub(super) fn open_start(problem: &Problem, iterate: &Iterate, noise: &mut Noise
     }
 }
 
+/// Newton's steps under a noise and a prior, to some limits.
+fn minimise(
+    newton: &Newton,
+    at: &mut Stage,
+    iterate: &mut Iterate,
+    limits: &Limits,
+    stages: usize,
+    observer: &mut dyn Observer,
+) -> Result<End, Error> {
+    let mut counter = Counter {
+        stage: stages,
+        stages: stages + 1,
+        observer,
+    };
+    at.damping.restart();
+    newton.minimise(iterate, &mut at.damping, limits, &mut counter)
+}
+
 /// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
 /// and misfits that are correlated, as those of a model that cannot be better, counted for the news
 /// that they are; but noise that somebody states is taken as stated.
@@ -100,14 +118,8 @@ pub(super) fn settle(
         }
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
-        let mut counter = Counter {
-            stage: stages,
-            stages: stages + 1,
-            observer,
-        };
-        at.damping.restart();
         iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-        end = newton.minimise(iterate, &mut at.damping, &AT_THE_END, &mut counter)?;
+        end = minimise(&newton, at, iterate, &AT_THE_END, stages, observer)?;
         if matches!(end, End::Stopped(_)) {
             break;
         }
@@ -123,13 +135,7 @@ pub(super) fn settle(
         noise.vary_as(problem.stepper, &tight);
         for _ in 0..PRIOR_ROUNDS {
             let newton = Newton::new(problem, &prior, &noise);
-            let mut counter = Counter {
-                stage: stages,
-                stages: stages + 1,
-                observer,
-            };
-            at.damping.restart();
-            end = newton.minimise(iterate, &mut at.damping, &ON_THE_WAY_THERE, &mut counter)?;
+            end = minimise(&newton, at, iterate, &ON_THE_WAY_THERE, stages, observer)?;
             if matches!(end, End::Stopped(_)) {
                 break;
             }
@@ -148,20 +154,15 @@ pub(super) fn settle(
         noise.process = tight.process;
     }
     for round in 0..ROUNDS {
+        population::settle(problem, &prior, iterate, variance_inflation, &mut noise);
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
-        let mut counter = Counter {
-            stage: stages,
-            stages: stages + 1,
-            observer,
-        };
-        at.damping.restart();
         let limits = if problem.noisy() || variance_inflation > 1.0 {
             &AT_THE_END
         } else {
             &NOISE_FREE_END
         };
-        end = newton.minimise(iterate, &mut at.damping, limits, &mut counter)?;
+        end = minimise(&newton, at, iterate, limits, stages, observer)?;
         if unknown.is_empty() || matches!(end, End::Stopped(_)) {
             break;
         }
@@ -190,13 +191,7 @@ pub(super) fn settle(
     if !problem.model.unknowns.is_empty() && !matches!(end, End::Stopped(_)) {
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
-        let mut counter = Counter {
-            stage: stages,
-            stages: stages + 1,
-            observer,
-        };
-        at.damping.restart();
-        end = newton.minimise(iterate, &mut at.damping, &TO_THE_LAST, &mut counter)?;
+        end = minimise(&newton, at, iterate, &TO_THE_LAST, stages, observer)?;
     }
     let settled = Settled {
         noise,

@@ -1,4 +1,4 @@
-//! Formulas for a fit's networks, on threads of their own.
+//! Work on threads of its own that reports its steps and that Ctrl-C ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use latens::Error;
-use latens_distill::{Options, Step, Watch};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
@@ -17,15 +16,22 @@ use crate::pool;
 /// How long a signal may wait.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-struct Reporter {
-    steps: Sender<Step>,
+/// Passes steps on, a line each.
+pub struct Reporter {
+    steps: Sender<String>,
     stop: Arc<AtomicBool>,
 }
 
-impl Watch for Reporter {
-    fn step(&self, step: Step) {
+impl Reporter {
+    fn send(&self, line: String) {
         // nobody listens any more where the caller has left
-        let _ = self.steps.send(step);
+        let _ = self.steps.send(line);
+    }
+}
+
+impl latens_distill::Watch for Reporter {
+    fn step(&self, step: latens_distill::Step) {
+        self.send(step.to_string());
     }
 
     fn stops(&self) -> bool {
@@ -33,13 +39,22 @@ impl Watch for Reporter {
     }
 }
 
-/// What was found, as JSON, and whether Ctrl-C ended it. `hear` is called with a line for each step.
-pub fn run(
+impl latens_design::Watch for Reporter {
+    fn step(&self, step: latens_design::Step) {
+        self.send(step.to_string());
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What the work gives, and whether Ctrl-C ended it. `hear` is called with a line for each step.
+pub fn run<T: Send + 'static>(
     py: Python,
-    fit: latens::Fit,
-    options: Options,
     hear: Option<&Py<PyAny>>,
-) -> PyResult<(String, bool)> {
+    work: impl FnOnce(&Reporter) -> Result<T, Error> + Send + 'static,
+) -> PyResult<(T, bool)> {
     let (steps, mut heard) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     let reporter = Reporter {
@@ -48,8 +63,7 @@ pub fn run(
     };
     let pool = pool::of(None).map_err(Failure::from)?;
     let thread = std::thread::spawn(move || {
-        let work = || latens_distill::distill(&fit, &options, &reporter);
-        let done = catch_unwind(AssertUnwindSafe(|| pool.install(work)));
+        let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&reporter))));
         drop(reporter);
         done
     });
@@ -63,7 +77,7 @@ pub fn run(
         let mut called = Ok(());
         match (step, hear) {
             (Err(RecvTimeoutError::Disconnected), _) => break,
-            (Ok(step), Some(hear)) => called = hear.call1(py, (step.to_string(),)).map(drop),
+            (Ok(step), Some(hear)) => called = hear.call1(py, (step,)).map(drop),
             _ => {}
         }
         for error in [called, py.check_signals()]
@@ -88,9 +102,9 @@ pub fn run(
         return Err(error);
     }
     match done.map_err(|_| panicked())? {
-        Ok(found) => Ok((serde_json::json!(found).to_string(), interrupted)),
+        Ok(found) => Ok((found, interrupted)),
         Err(Error::Stopped) if interrupted => Err(PyKeyboardInterrupt::new_err(
-            "stopped before any formula was fitted",
+            "stopped before anything was found",
         )),
         Err(error) => Err(Failure::from(error).into()),
     }
