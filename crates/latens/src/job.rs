@@ -255,6 +255,24 @@ impl Job {
         Ok(())
     }
 
+    /// The same with records of so many states: a constant that varies has one where it is learned and there are
+    /// several records, behind all others.
+    fn of_states(&self, states: usize) -> Self {
+        let narrowed = |sources: &[Source]| {
+            let each = sources.iter().map(|source| Source {
+                record: source.record.of_states(states),
+                ..source.clone()
+            });
+            each.collect()
+        };
+        Self {
+            train: narrowed(&self.train),
+            validate: narrowed(&self.validate),
+            test: narrowed(&self.test),
+            ..self.clone()
+        }
+    }
+
     fn warm_up_of(&self, record: &Record) -> usize {
         self.warm_up.unwrap_or(Start::samples(record))
     }
@@ -296,6 +314,14 @@ impl Job {
         watch: &mut dyn Watch,
     ) -> Result<Outcome, Error> {
         self.check()?;
+        let fitted = self
+            .model
+            .holding(&self.settings.fix, &self.settings.free)?;
+        let states = fitted.for_records(self.train.len())?.states.len();
+        let mut sources = self.train.iter().chain(&self.validate).chain(&self.test);
+        if sources.any(|source| source.record.d_x != states) {
+            return self.of_states(states).run_kept(checkpoints, watch);
+        }
         let started = Instant::now();
         let sources = self.train.iter().chain(&self.validate);
         let files = sources.clone().map(|s| (s.file.as_str(), &s.record));

@@ -502,3 +502,37 @@ fn the_next_experiment_is_proposed() {
     let said = place.fails(1, "design run --start v=1..0");
     assert!(said.contains("no range"), "{said}");
 }
+
+/// A constant that varies has no state of its own where there is one record, or where it is fixed; and what was
+/// learned from several is used on a new one.
+#[test]
+fn a_constant_that_varies_needs_several_records() {
+    const SPRING: &str = "[time]\nstep = 0.05\nmethod = \"rk4\"\n[states.x]\nderivative = \"v\"\nstart = 1\n\
+        [states.v]\nderivative = \"-k*x - c*v\"\nstart = 0\n[unknowns]\nk = { guess = 3, scale = 1, varies = \"record\" }\nc = { guess = 0.5 }\n\
+        [measurements]\nx = \"x\"\n[truth]\nk = 4\nc = 0.3\n[simulation]\nsteps = 150\n";
+    let place = Place::new();
+    place.write("one.toml", SPRING);
+    place.write("two.toml", &SPRING.replace("k = 4", "k = 4.5"));
+    place.succeeds("simulate one.toml --noise 1% -o one.csv");
+    place.succeeds("simulate two.toml --noise 1% -o two.csv");
+    let constant = |line: &str| {
+        let found = object(&place, &format!("{line} --force --json"));
+        found["unknowns"]
+            .as_array()
+            .map_or(Value::Null, |all| all[0].clone())
+    };
+    let alone = constant("fit one.toml one.csv --test two.csv -o alone");
+    assert!(alone["population"].is_null(), "{alone}");
+    assert!((alone["value"].as_f64().unwrap() - 4.0).abs() < 0.1);
+    place.succeeds("fit one.toml one.csv two.csv --fix k=4.2 -o fixed");
+    let both = constant("fit one.toml one.csv two.csv -o both");
+    let own = both["population"]["records"].as_array().unwrap();
+    for (record, truth) in own.iter().zip([4.0, 4.5]) {
+        assert!(
+            (record["value"].as_f64().unwrap() - truth).abs() < 0.1,
+            "{both}"
+        );
+    }
+    place.succeeds("predict both two.csv");
+    place.succeeds("report alone fixed -o page.html");
+}

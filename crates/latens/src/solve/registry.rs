@@ -120,10 +120,8 @@ pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
     let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
     settings.check(&states, &channels).map_err(Error::Setting)?;
     if model.system.parameters() == 0 {
-        return Err(Error::Setting(format!(
-            "{} has nothing to learn; call a network in an equation, or leave a constant of [unknowns] free",
-            model.name
-        )));
+        let what = "the model has nothing to learn; call a network in an equation, or leave a constant of [unknowns] free";
+        return Err(Error::Setting(what.into()));
     }
     let solver = find(&settings.solver)?;
     let bounded = model.unknowns.iter().find(|u| u.is_bounded());
