@@ -131,23 +131,6 @@ impl Record {
         }
     }
 
-    /// The same for a model with so many states, of which the first are these; of others the truth is not known.
-    pub(crate) fn of_states(&self, states: usize) -> Self {
-        let truth = self.truth.as_ref().map(|truth| {
-            let rows = truth.chunks_exact(self.d_x.max(1));
-            let row = |row: &[f64]| {
-                let known = |i| row.get(i).copied().unwrap_or(f64::NAN);
-                (0..states).map(known).collect::<Vec<f64>>()
-            };
-            rows.flat_map(row).collect()
-        });
-        Self {
-            truth,
-            d_x: states,
-            ..self.clone()
-        }
-    }
-
     /// The record without its last part, and that part by itself.
     pub fn cut(&self, part: f64) -> (Self, Self) {
         let at = self.len() - (part * self.len() as f64).round() as usize;
