@@ -183,8 +183,8 @@ pub(super) fn pieces_predict_better(
     theta: &[f64],
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<f64>>, Error> {
-    // a constant with a value for each record has one for the whole of it
-    let varies = problem.model.varying().next().is_some();
+    // a constant with a value for each record has one for the whole of it, and the spread is that of whole records
+    let varies = problem.model.unknowns.iter().any(|u| u.varies.is_some());
     match problem.in_pieces {
         _ if varies => return Ok(None),
         Some(false) => return Ok(None),
