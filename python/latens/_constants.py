@@ -166,7 +166,7 @@ class Population:
     ('record', True, [True, True])
     """
 
-    #: "record" or "slowly".
+    #: "record", "group" or "slowly".
     varies: str
     #: Standard deviation of its values about the mean, in its unit, or as a part of it where `relative`.
     spread: float
@@ -176,11 +176,12 @@ class Population:
     relative: bool
     #: Standard deviation of what it walks by in a unit of time; 0 where it does not.
     pace: float
-    #: Each record with its own value: file, value, std, range, shrinkage.
+    #: Each record with its own value: file, value, std, range, shrinkage; of groups, `file` is the label and
+    #: `files` are its records.
     records: list[dict[str, Any]]
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each record.
+        """A row for each record, or each group.
 
         >>> varied = latens.Model.from_string(model.text.replace("scale = 0.1", 'scale = 0.1, varies = "record"'))
         >>> varied.fit([record, other]).constants["gain"].population.to_frame().shape

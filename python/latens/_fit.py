@@ -550,6 +550,25 @@ class Fit:
         drawn = self._raw.drawn(track)
         return {name: drawn[:, :, k] for k, name in enumerate(self.model.states)}
 
+    @property
+    def groups(self) -> list[str]:
+        """Labels of the groups that were learned from, where a constant varies by group.
+
+        >>> fit.groups
+        []
+        """
+        return self._raw.groups
+
+    def for_group(self, label: str | int | None = None) -> Fit:
+        """The fit for records of one group: an ordinary one, whose constants are that group's. Of a new
+        group, or without a label, that of the population: what varies by group starts at the mean with the
+        spread over groups, and follows the first samples. `predict` and `estimate` do so by themselves.
+
+        >>> fit.for_group("A").constants["gain"].value == fit.constants["gain"].value  # it has no groups
+        True
+        """
+        return Fit._of(self._raw.for_group(None if label is None else str(label)))
+
     def predict(
         self,
         record: RecordLike,

@@ -35,6 +35,7 @@ class Record:
     serves for scoring only; a fit never learns from it. Which names it needs the model says; others are not
     looked at. Times may be dates, with or without a zone: they are counted from the first, in seconds here
     and in the model's unit of time in a fit. Without `t`, samples are `step` apart, or the model's step.
+    Where a constant of the model varies by group, `group` is the label of the record's own.
 
     >>> latens.Record(t=[0, 0.1, 0.2], y={"q": [0, 1, 2]}, u={"force": [1, 1, 0]})
     <latens.Record 'record', 3 samples, t from 0 to 0.2; y: q; u: force>
@@ -49,9 +50,12 @@ class Record:
         *,
         name: str = "record",
         step: float | None = None,
+        group: str | int | None = None,
     ) -> None:
         self.name = name
         self.step = step
+        #: The label of the group that it belongs to, where a constant of the model varies by group.
+        self.group = None if group is None else str(group)
         self._t: Array | None = None
         # whether the times were dates: seconds, then, whatever the model counts in
         self._dated = False
@@ -77,16 +81,17 @@ class Record:
         *,
         map: Mapping[str, str] | None = None,
         step: float | None = None,
+        group: str | int | None = None,
     ) -> Record:
         """Reads .csv, .tsv, .txt, .parquet or .mat. `map` says which column stands for a name of the
         model, `{"q": "y_qm_m"}`. Without a model, all columns but the times and `truth_…` count as
-        measured.
+        measured. `group` is the label of its group, in place of what the column `group` says.
 
         >>> record.to_pandas().rename(columns={"q": "position"}).to_csv("log.csv", index=False)
         >>> latens.Record.from_file("log.csv", model, map={"q": "position"})
         <latens.Record 'log', 401 samples, t from 0 to 2; y: q; u: u; truth: q, v>
         """
-        record = cls(name=Path(path).stem, step=step)
+        record = cls(name=Path(path).stem, step=step, group=group)
         record._map = [f"{own}={column}" for own, column in (map or {}).items()]
         record._table = table = _latens.Table.read(os.fspath(path))
         record._origin = (table.file, table.sha256)
@@ -103,6 +108,7 @@ class Record:
         map: Mapping[str, str] | None = None,
         step: float | None = None,
         name: str = "record",
+        group: str | int | None = None,
     ) -> Record:
         """Takes the columns of a pandas or polars data frame, the variables of an xarray dataset over its
         one dimension, or a dict of arrays. The times are a column `t` or `time`, an index or a coordinate
@@ -112,7 +118,10 @@ class Record:
         <latens.Record 'record', 2 samples, t from 0 to 1; y: q; u: u>
         """
         columns = _columns(frame)
-        record = cls(name=name, step=step)
+        labels = columns.get((map or {}).get("group", "group"))
+        if group is None and labels is not None and model is not None and model._raw.asks_for_groups:
+            group = _label(name, labels)
+        record = cls(name=name, step=step, group=group)
         for own, column in (map or {}).items():
             if column and column not in columns:
                 had = f"it has: {', '.join(columns)}"
@@ -227,9 +236,13 @@ class Record:
     def _source(self, model: _latens.Model) -> _latens.Source:
         """What a model takes from it."""
         if self._table is not None:
-            return _latens.Source.of_table(model, self._table, self._map, self.step)
-        arrays = [*self._arrays(), *self._rest.items()]
-        return _latens.Source.of_arrays(model, self.name, arrays, self.step, self._dated, self._origin)
+            source = _latens.Source.of_table(model, self._table, self._map, self.step)
+        else:
+            arrays = [*self._arrays(), *self._rest.items()]
+            source = _latens.Source.of_arrays(model, self.name, arrays, self.step, self._dated, self._origin)
+        if self.group is not None:
+            source.group = self.group
+        return source
 
     def _driving(self, fit: _latens.Fit) -> _latens.Source:
         """The inputs alone."""
@@ -343,6 +356,21 @@ def table_html(title: str, head: tuple[str, ...], rows: Sequence[Sequence[str]])
     cells = "".join(f"<th>{escape(h)}</th>" for h in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
     return f"<b>{escape(title)}</b><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _label(name: str, labels: npt.NDArray[Any]) -> str:
+    """The one label of a record's group."""
+    every = list(dict.fromkeys(_text(label) for label in labels))
+    if len(every) != 1:
+        raise RecordError(f"{name} has the groups {', '.join(every)}; a record belongs to one group: cut it in parts")
+    return every[0]
+
+
+def _text(label: Any) -> str:
+    """1.0 of a column of numbers is group 1."""
+    if isinstance(label, (float, np.floating)) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def _column(name: str, values: Signal) -> Array:

@@ -243,12 +243,29 @@ impl Fit {
     /// Name and shape of the blocks of weights behind the unknowns in θ, in order.
     #[getter]
     fn weights(&self) -> Vec<(String, usize, usize)> {
-        let networks = self.0.model.system.networks().iter();
+        let model = &self.0.model;
+        let groups = model.group_entries().into_iter();
+        let groups = groups.map(|(place, own)| {
+            let name = &model.unknowns[place].name;
+            (format!("{name}.groups"), own.len(), 1)
+        });
+        let networks = model.system.networks().iter();
         let blocks = networks.flat_map(|n| {
             let each = n.blocks().into_iter();
             each.map(|(name, rows, columns)| (format!("{}.{name}", n.name), rows, columns))
         });
-        blocks.collect()
+        groups.chain(blocks).collect()
+    }
+
+    /// Labels of the groups that were learned from.
+    #[getter]
+    fn groups(&self) -> Vec<String> {
+        self.0.model.groups().to_vec()
+    }
+
+    /// The fit for records of one group, or of a new one.
+    fn for_group(&self, label: Option<String>) -> Result<Self> {
+        Ok(Self(self.0.for_group(label.as_deref())?))
     }
 
     /// A free run over a record from the state that its first samples show.

@@ -90,6 +90,12 @@ impl Model {
         each.map(|u| (u.name.as_str(), u.unit.as_str())).collect()
     }
 
+    /// Whether a constant varies by group.
+    #[getter]
+    fn asks_for_groups(&self) -> bool {
+        self.0.asks_for_groups()
+    }
+
     /// Those of [unknowns] that are not learned: name, value, unit.
     #[getter]
     fn fixed(&self) -> Vec<(&str, f64, &str)> {

@@ -156,6 +156,17 @@ impl Source {
         &self.source.sha256
     }
 
+    #[getter]
+    fn group(&self) -> Option<&str> {
+        self.source.group.as_deref()
+    }
+
+    /// The label of its group, whatever the table says.
+    #[setter]
+    fn set_group(&mut self, label: Option<String>) {
+        self.source.group = label;
+    }
+
     fn __len__(&self) -> usize {
         self.source.record.len()
     }
@@ -180,15 +191,11 @@ impl Source {
     /// A record that a fit has kept.
     pub fn kept(fit: &latens::Fit, track: usize) -> Result<Self> {
         let (layout, track) = (Layout::of(&fit.model), &fit.tracks[track]);
-        let (facts, table) = (fit.facts_of(track), track.record.to_table(&layout)?);
+        let table = track.record.to_table(&layout)?;
         Ok(Self {
             columns: Columns::find(&table, &layout, &Mapping::default())?,
             names: table.names().map(String::from).collect(),
-            source: latens::Source {
-                file: facts.file.clone(),
-                sha256: facts.sha256.clone(),
-                record: track.record.clone(),
-            },
+            source: fit.source(track),
         })
     }
 
@@ -223,6 +230,7 @@ impl Source {
                     name: name.into(),
                     ..record
                 },
+                group: None,
             },
         })
     }
@@ -244,6 +252,7 @@ impl Source {
             file: self.source.file.clone(),
             sha256: self.source.sha256.clone(),
             record: self.source.record.slice(0..0),
+            group: self.source.group.clone(),
         };
         std::mem::replace(&mut self.source, left)
     }

@@ -17,14 +17,19 @@ pub enum Prior {
 pub enum Varies {
     /// Each record has a value of its own, drawn from a population.
     Record,
+    /// Records of one group share a value; those of groups are drawn from a population.
+    Group,
     /// It walks at random within a record.
     Slowly,
 }
 
 impl Varies {
     /// As written in `varies`.
-    pub const NAMES: [(&'static str, Varies); 2] =
-        [("record", Varies::Record), ("slowly", Varies::Slowly)];
+    pub const NAMES: [(&'static str, Varies); 3] = [
+        ("record", Varies::Record),
+        ("group", Varies::Group),
+        ("slowly", Varies::Slowly),
+    ];
 }
 
 /// θ's variance under a uniform prior. The bounds are at ±1: between them a normal density of this
@@ -49,7 +54,8 @@ pub struct Unknown {
     /// How wide its prior is.
     pub prior: Prior,
     /// Whether it is one number for all records. Where it varies, θ has its mean, and a state its
-    /// difference from that: p = guess + scale·θ + Δ, or guess·exp(scale/guess·θ + Δ).
+    /// difference from that: p = guess + scale·θ + Δ, or guess·exp(scale/guess·θ + Δ). Where the groups
+    /// are known, θ has the difference of each, see [`Model::for_groups`](crate::Model::for_groups).
     pub varies: Option<Varies>,
 }
 

@@ -7,6 +7,8 @@ mod sensor;
 mod unknown;
 mod values;
 
+use std::ops::Range;
+
 use toml::de::DeTable;
 
 use super::diagnostic::{Diagnostic, Span};
@@ -229,6 +231,9 @@ pub struct ModelFile {
     /// Whether every section could be read. Where not, names may be missing through no fault of
     /// the equations that use them.
     pub complete: bool,
+    /// Groups of the records to learn from, where their differences are entries of θ; none is written
+    /// in a file.
+    pub groups: usize,
 }
 
 impl ModelFile {
@@ -245,9 +250,44 @@ impl ModelFile {
         self.unknowns.iter().filter(|u| u.fixed.is_none())
     }
 
+    /// Whether θ has the difference of each group from the mean of a constant.
+    pub(super) fn is_grouped(&self, unknown: &UnknownDef) -> bool {
+        self.groups > 0 && unknown.is_varying() && unknown.varies == Some(Varies::Group)
+    }
+
+    /// Constants whose groups' differences are entries of θ, by their place among the learned ones, and
+    /// those entries: behind all constants, before the weights.
+    pub(super) fn group_entries(&self) -> Vec<(usize, Range<usize>)> {
+        let first = self.free().count();
+        let grouped = self.free().enumerate().filter(|(_, u)| self.is_grouped(u));
+        let entries = grouped.enumerate().map(|(k, (place, _))| {
+            let start = first + k * self.groups;
+            (place, start..start + self.groups)
+        });
+        entries.collect()
+    }
+
+    /// Inputs of the equations: those of the file, and the number of a record's group.
+    pub(super) fn driven_by(&self) -> usize {
+        self.inputs.len() + usize::from(self.groups > 0)
+    }
+
+    /// Entries of θ that are no weights.
+    pub(super) fn constant_entries(&self) -> usize {
+        let groups = self.group_entries();
+        groups
+            .last()
+            .map_or(self.free().count(), |(_, own)| own.end)
+    }
+
     /// Adds the states that hold how constants which vary differ from their means, behind all others.
     pub(super) fn add_differences(&mut self) {
         let varying = self.unknowns.iter().filter(|u| u.is_varying());
+        let varying = varying.filter(|u| !self.is_grouped(u));
+        // those of groups last: a model whose groups are known has the same states before them
+        let (groups, others): (Vec<_>, Vec<_>) =
+            varying.partition(|u| u.varies == Some(Varies::Group));
+        let varying = others.into_iter().chain(groups);
         let states: Vec<StateDef> = varying.map(UnknownDef::difference).collect();
         self.states.extend(states);
     }

@@ -126,7 +126,7 @@ pub struct Model {
     /// What an implicit method lets be wrong in each of its steps, beside a state and its size; with it
     /// the steps are cut as need be.
     pub tolerance: Option<f64>,
-    /// What each input does between samples.
+    /// What each input of the equations does between samples.
     pub hold: Vec<Hold>,
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
@@ -155,6 +155,18 @@ struct Held {
     free: Vec<String>,
     /// Whether there is one record to learn from.
     one_record: bool,
+    groups: Groups,
+}
+
+/// The groups that records to learn from belong to.
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Groups {
+    /// Nobody says: a constant that varies by group is that of a group which nobody has seen.
+    #[default]
+    Any,
+    One,
+    /// Their labels.
+    Several(Vec<String>),
 }
 
 impl Model {
@@ -248,7 +260,7 @@ impl Model {
         self.held(Held {
             fix: fix.clone(),
             free: free.to_vec(),
-            one_record: self.held.one_record,
+            ..self.held.clone()
         })
     }
 
@@ -277,6 +289,75 @@ impl Model {
             one_record: true,
             ..self.held.clone()
         })
+    }
+
+    /// The model for records of such groups, whose labels differ. With none it is that of a group which
+    /// nobody has seen: what varies by group is a state, as what varies by record. With one, what varies
+    /// by group is an ordinary constant. With several, θ has how each group differs from the mean, behind
+    /// the constants, and the equations have one more input, behind those of the file: the number of a
+    /// record's group, from 1.
+    ///
+    /// ```
+    /// use latens_model::Model;
+    ///
+    /// let text = "[states.x]\nderivative = \"-a*x\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
+    ///             a = { guess = 1, varies = \"group\" }";
+    /// let model = Model::from_text("model", text)?;
+    /// assert_eq!(model.states[1].name, "Δa");
+    /// let three = model.for_groups(&["a".into(), "b".into(), "c".into()])?;
+    /// assert_eq!((three.system.parameters(), three.system.inputs()), (4, 1));
+    /// assert_eq!(three.group_entries(), [(0, 1..4)]);
+    /// assert_eq!(three.for_groups(&["b".into()])?.system.parameters(), 1);
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// More groups than θ has room for.
+    pub fn for_groups(&self, groups: &[String]) -> Result<Self, Error> {
+        if !self.asks_for_groups() {
+            return Ok(self.clone());
+        }
+        let model = self.held(Held {
+            groups: match groups {
+                [] => Groups::Any,
+                [_] => Groups::One,
+                several => Groups::Several(several.to_vec()),
+            },
+            ..self.held.clone()
+        })?;
+        Ok(Self {
+            system: model.system.with_networks_of(&self.system),
+            ..model
+        })
+    }
+
+    /// Whether a constant that is learned varies by group, in the file.
+    pub fn asks_for_groups(&self) -> bool {
+        self.held.groups != Groups::Any
+            || self
+                .unknowns
+                .iter()
+                .any(|u| u.varies == Some(Varies::Group))
+    }
+
+    /// The labels of the groups whose differences are in θ.
+    pub fn groups(&self) -> &[String] {
+        match &self.held.groups {
+            Groups::Several(labels) => labels,
+            _ => &[],
+        }
+    }
+
+    /// Constants that vary by group, and the entries of θ with the difference of each group.
+    pub fn group_entries(&self) -> Vec<(usize, std::ops::Range<usize>)> {
+        let groups = self.groups().len();
+        let grouped = self.unknowns.iter().enumerate();
+        let grouped = grouped.filter(|(_, u)| u.varies == Some(Varies::Group) && groups > 0);
+        let entries = grouped.enumerate().map(|(k, (place, _))| {
+            let start = self.unknowns.len() + k * groups;
+            (place, start..start + groups)
+        });
+        entries.collect()
     }
 
     fn held(&self, held: Held) -> Result<Self, Error> {
@@ -375,7 +456,9 @@ impl Model {
             tolerance: file.tolerance,
             hold: {
                 let own = file.inputs.iter().map(|input| input.hold);
-                own.map(|hold| hold.unwrap_or(file.hold)).collect()
+                let own = own.map(|hold| hold.unwrap_or(file.hold));
+                own.chain((file.groups > 0).then_some(Hold::ZeroOrder))
+                    .collect()
             },
             states: file
                 .states
@@ -506,8 +589,8 @@ impl Model {
             .collect();
         let system = System::compile(
             equations,
-            file.inputs.len(),
-            file.free().count(),
+            file.driven_by(),
+            file.constant_entries(),
             networks,
             curves.clone(),
         );
@@ -659,9 +742,17 @@ impl Held {
             unknown.fixed = fixed;
         }
         for unknown in &mut file.unknowns {
-            if self.one_record && unknown.varies == Some(Varies::Record) {
+            let ordinary = match unknown.varies {
+                Some(Varies::Record) => self.one_record,
+                Some(Varies::Group) => self.groups == Groups::One,
+                Some(Varies::Slowly) | None => false,
+            };
+            if ordinary {
                 unknown.varies = None;
             }
+        }
+        if let Groups::Several(labels) = &self.groups {
+            file.groups = labels.len();
         }
         Ok(())
     }

@@ -52,14 +52,15 @@ pub fn section(shown: &Fit) -> String {
         + &correlation(facts)
 }
 
-/// The values of constants that vary, record by record.
+/// The values of constants that vary, record by record or group by group.
 fn own_values(facts: &Facts) -> String {
     let mut out = String::new();
     for constant in &facts.unknowns {
         let Some(population) = &constant.population else {
             continue;
         };
-        let head = ["record", "value", "± std", "unit", "from … to", "shrinkage"];
+        let of = population.of();
+        let head = [of, "value", "± std", "unit", "from … to", "shrinkage"];
         let mut rows = vec![row(head)];
         for own in &population.records {
             let (value, std) = text::uncertain(own.value, own.std);
@@ -70,7 +71,7 @@ fn own_values(facts: &Facts) -> String {
             rows.push(row(cells.map(String::as_str)));
         }
         let caption = format!(
-            "{} in each record: {}. Shrinkage is how much of a value is the population's and not the record's.",
+            "{} in each {of}: {}. Shrinkage is how much of a value is the population's and not the {of}'s.",
             constant.name,
             population.words(&constant.unit)
         );

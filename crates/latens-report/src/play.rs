@@ -20,13 +20,14 @@ const MOST_RANGES: f64 = 2.0;
 /// How far a slider goes beyond what was met, as a part of that.
 const BEYOND: f64 = 0.3;
 
-/// The data of the section; `None` where the fit has no record to begin with, or its inputs are held in
-/// different ways.
+/// The data of the section; `None` where the fit has no record to begin with, its inputs are held in
+/// different ways, or each group has constants of its own.
 pub fn json(shown: &Fit) -> Option<Value> {
     let records = driving(shown);
     let mut pairs = shown.model.hold.windows(2);
     // what the exported code cannot say is not played
-    if records.is_empty() || pairs.any(|pair| pair[0] != pair[1]) {
+    let grouped = !shown.model.groups().is_empty();
+    if grouped || records.is_empty() || pairs.any(|pair| pair[0] != pair[1]) {
         return None;
     }
     let (model, facts) = (&shown.model, &shown.facts);

@@ -46,10 +46,10 @@ pub fn table(model: &Model, facts: &Facts) -> String {
     out + &constants(model, facts) + &own_values(facts)
 }
 
-/// Records whose own values are shown in a terminal.
+/// Records or groups whose own values are shown in a terminal.
 const SHOWN: usize = 12;
 
-/// The values of constants that vary, record by record.
+/// The values of constants that vary, record by record or group by group.
 fn own_values(facts: &Facts) -> String {
     let mut out = String::new();
     for constant in &facts.unknowns {
@@ -71,8 +71,9 @@ fn own_values(facts: &Facts) -> String {
         let mut sides = vec![Side::Left; 5];
         sides[1] = Side::Right;
         out += &format!(
-            "\n{} in each record\n{}",
+            "\n{} in each {}\n{}",
             constant.name,
+            population.of(),
             text::table(2, &sides, &rows)
         );
         if population.records.len() > SHOWN {

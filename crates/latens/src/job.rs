@@ -135,13 +135,7 @@ impl Job {
         settings.keep_suspects = true;
         let mut job = Self::with_settings(model, settings);
         for track in &fit.tracks {
-            let facts = fit.facts_of(track);
-            let source = Source {
-                file: facts.file.clone(),
-                sha256: facts.sha256.clone(),
-                record: track.record.clone(),
-            };
-            job.add(facts.role, source);
+            job.add(fit.facts_of(track).role, fit.source(track));
         }
         job
     }
@@ -260,7 +254,7 @@ impl Job {
     fn of_states(&self, states: usize) -> Self {
         let narrowed = |sources: &[Source]| {
             let each = sources.iter().map(|source| Source {
-                record: source.record.of_states(states),
+                record: source.record.sized(source.record.d_u, 0.0, states),
                 ..source.clone()
             });
             each.collect()
@@ -285,6 +279,7 @@ impl Job {
             role,
             samples: source.record.len(),
             sha256: source.sha256.clone(),
+            group: source.group.clone(),
         });
         Begun {
             command: self.command.clone(),

@@ -11,6 +11,7 @@ use latens::{Error, Fit, Job, Model, Role};
 
 use super::assignments;
 use crate::failure::Failure;
+use crate::text;
 
 const DATA: &str = "Data";
 
@@ -73,13 +74,61 @@ pub struct Columns {
     /// Time between samples, for files without a time column [default: the model's step]
     #[arg(long, value_name = "DT", help_heading = DATA, hide_short_help = true, value_parser = assignments::positive)]
     step: Option<f64>,
+    /// The group that records belong to, where a constant varies by group: --group A, or of one file:
+    /// --group week2.csv=A; may be repeated [default: what the column `group` says]
+    #[arg(long, value_name = "[FILE=]LABEL", help_heading = DATA)]
+    group: Vec<String>,
 }
 
 impl Columns {
     /// A file as a record, with the checksum of what was read.
     pub fn read(&self, path: &Path, layout: &Layout) -> Result<Source, Failure> {
         let (table, mapping) = self.table(path)?;
-        Ok(Source::of_table(&table, layout, &mapping, self.step)?)
+        let source = Source::of_table(&table, layout, &mapping, self.step)?;
+        let given = self.group_of(own_mapping(path).0, layout)?;
+        Ok(Source {
+            group: given.or(source.group),
+            ..source
+        })
+    }
+
+    /// The label that is given for a file, else for all.
+    fn group_of(&self, path: &Path, layout: &Layout) -> Result<Option<String>, Failure> {
+        if !layout.groups && !self.group.is_empty() {
+            return Err(Failure::Message(
+                "--group names a group, and no constant of the model varies by group: write varies = \"group\" at one of [unknowns], or leave it out".into(),
+            ));
+        }
+        let mut last_first = self.group.iter().rev();
+        let own = last_first.clone().find_map(|given| {
+            let (file, label) = given.split_once('=')?;
+            is_file(path, file).then_some(label)
+        });
+        let all = last_first.find(|given| !given.contains('='));
+        Ok(own.or(all.map(String::as_str)).map(String::from))
+    }
+
+    /// Refuses the group of a file that is none of these.
+    fn check_groups<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p PathBuf> + Clone,
+    ) -> Result<(), Failure> {
+        for given in &self.group {
+            let Some((file, _)) = given.split_once('=') else {
+                continue;
+            };
+            if !paths.clone().any(|p| is_file(own_mapping(p).0, file)) {
+                return Err(Failure::Message(format!(
+                    "--group {given} names a file that is none of the records"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The fit for the group that is named.
+    pub fn fit_of_group(&self, fit: Fit) -> Result<Fit, Failure> {
+        of_group(fit, self.group.last().map(String::as_str))
     }
 
     /// The same, and which of its columns serve for it.
@@ -101,6 +150,33 @@ impl Columns {
         let own = Mapping::parse(own.split(',').filter(|pair| !pair.is_empty()))?;
         Ok((table(path)?, mapping.with(own)))
     }
+}
+
+/// Whether a path is meant by a name: the path itself, or its last part.
+fn is_file(path: &Path, name: &str) -> bool {
+    path == Path::new(name) || path.file_name() == Some(name.as_ref())
+}
+
+/// The fit for records of one group; of none that was learned from, that of the population.
+pub fn of_group(fit: Fit, label: Option<&str>) -> Result<Fit, Failure> {
+    let known = fit.model.groups();
+    if known.is_empty() {
+        if label.is_some() && !fit.model.asks_for_groups() {
+            return Err(Failure::Message(format!(
+                "--group names a group, and no constant of {} varies by group: leave it out",
+                fit.name
+            )));
+        }
+        return Ok(fit);
+    }
+    if !label.is_some_and(|label| known.iter().any(|l| l == label)) {
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        text::note(&format!(
+            "note: a new group, with the mean over those that were learned from and their spread; known with --group: {}",
+            text::list(&names)
+        ));
+    }
+    Ok(fit.for_group(label)?)
 }
 
 /// `week2.csv:q=pos,u=volt` as the file and its own mapping; a file of that name is itself.
@@ -148,6 +224,8 @@ impl Files {
             (Role::Validate, &self.validate),
             (Role::Test, &self.test),
         ];
+        let all = roles.iter().flat_map(|(_, files)| files.iter());
+        self.tables.columns.check_groups(all)?;
         for (role, files) in roles {
             for path in files {
                 job.add(role, self.tables.columns.read(path, &layout)?);
@@ -186,6 +264,7 @@ impl Use {
     pub fn read(&self, model: &Model) -> Result<Vec<Source>, Failure> {
         let layout = Layout::of(model);
         let each = self.tables.data.iter();
+        self.tables.columns.check_groups(each.clone())?;
         each.map(|path| self.tables.columns.read(path, &layout))
             .collect()
     }

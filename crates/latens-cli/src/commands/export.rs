@@ -9,7 +9,7 @@ use latens_export::{Target, default_stem, write};
 use latens_report::outputs::ExportOutput;
 
 use crate::failure::Failure;
-use crate::text;
+use crate::{records, text};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -42,6 +42,9 @@ pub struct Arguments {
     /// The file to write [default: named like the model, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The group whose constants are written, where a constant varies by group
+    #[arg(long, value_name = "LABEL")]
+    group: Option<String>,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -52,7 +55,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let target = Target::of_name(&arguments.to)?;
-    let fit = Fit::load(&arguments.run)?;
+    let fit = records::of_group(Fit::load(&arguments.run)?, arguments.group.as_deref())?;
     let default = || PathBuf::from(format!("{}.{}", default_stem(&fit), target.ending()));
     let path = arguments.output.clone().unwrap_or_else(default);
     let written = write(&fit, target, &path, arguments.force)?;

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::{assignments, output, text};
 
 pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
-    let fit = Fit::load(folder)?;
+    let fit = arguments.columns.fit_of_group(Fit::load(folder)?)?;
     let names: Vec<&str> = fit.model.unknowns.iter().map(|u| u.name.as_str()).collect();
     let constants = assignments::resolve(&arguments.constants, &names, "unknown constant")?;
     let constants = constants.into_iter().enumerate();

@@ -15,7 +15,7 @@ use latens::{Error, Fit, Model};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
-use crate::{assignments, interrupt, text};
+use crate::{assignments, interrupt, records, text};
 
 const AFTER_HELP: &str = "\
 Example:
@@ -71,6 +71,9 @@ pub struct Arguments {
     /// be repeated
     #[arg(long, value_name = "NAME=COLUMN")]
     map: Vec<String>,
+    /// The group that the samples are of, where a constant varies by group
+    #[arg(long, value_name = "LABEL")]
+    group: Option<String>,
     /// Form of the lines out [default: that of the lines in]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -87,7 +90,8 @@ enum Format {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // the thread of Ctrl-C needs it until the program ends
-    let fit: &'static Fit = Box::leak(Box::new(Fit::load(&arguments.run)?));
+    let fit = records::of_group(Fit::load(&arguments.run)?, arguments.group.as_deref())?;
+    let fit: &'static Fit = Box::leak(Box::new(fit));
     let session = Arc::new(Mutex::new(Session::new(arguments, fit)?));
     let other = Arc::clone(&session);
     // between two lines the program waits in a read that nothing interrupts: the handler itself

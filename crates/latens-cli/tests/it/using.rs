@@ -364,6 +364,111 @@ fn a_formula_takes_the_place_of_the_network() {
     assert!(said.contains("--force"), "{said}");
 }
 
+/// Springs of four plants, three records of each: what a plant's records share is found, and serves a new
+/// record of a plant better than what the others say of it.
+#[test]
+fn records_of_a_group_share_a_constant() {
+    const SPRING: &str = "name = \"Springs\"\n[time]\nstep = 0.05\nmethod = \"rk4\"\n[states.z]\nderivative = \"v\"\nstart = 1\n\
+        [states.v]\nderivative = \"-k*z - c*v\"\nstart = 0\n[unknowns]\nk = { guess = 3, scale = 1, varies = \"group\" }\n\
+        c = { guess = 0.5 }\n[measurements]\nz = \"z\"\n[truth]\nk = STIFFNESS\nc = 0.3\n[simulation]\nsteps = 100\n";
+    let place = Place::new();
+    let with_column = |file: &str, label: &str| {
+        let text = place.read(file);
+        let lines = text.lines().enumerate();
+        let lines = lines.map(|(k, line)| {
+            let cell = if k == 0 { "plant" } else { label };
+            format!("{line},{cell}\n")
+        });
+        place.write(file, &lines.collect::<String>());
+    };
+    for (group, stiffness) in [("oslo", 3.2), ("bonn", 4.0), ("turin", 4.7), ("lyon", 3.6)] {
+        place.write(
+            "made.toml",
+            &SPRING.replace("STIFFNESS", &stiffness.to_string()),
+        );
+        for k in 1..=4 {
+            let file = format!("{group}-{k}.csv");
+            let start = format!("z=0.{}{k} --start v={}", 4 + k, k as f64 - 2.5);
+            place.succeeds(&format!(
+                "simulate made.toml --start {start} --noise 0.01 --seed {k} -o {file}"
+            ));
+            with_column(&file, group);
+        }
+    }
+    place.write("springs.toml", &SPRING.replace("STIFFNESS", "4"));
+    let train = "oslo-1.csv oslo-2.csv oslo-3.csv bonn-1.csv bonn-2.csv bonn-3.csv turin-1.csv turin-2.csv \
+                 turin-3.csv lyon-1.csv lyon-2.csv lyon-3.csv --map group=plant";
+    let found = object(
+        &place,
+        &format!("fit springs.toml {train} -q --json -o run"),
+    );
+    let population = &found["unknowns"][0]["population"];
+    assert_eq!(population["varies"], "group");
+    let groups: Vec<&Value> = population["records"].as_array().unwrap().iter().collect();
+    let labels: Vec<&str> = groups.iter().map(|g| g["file"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["oslo", "bonn", "turin", "lyon"]);
+    assert_eq!(groups[2]["files"][1], "turin-2");
+    assert!(
+        (groups[2]["value"].as_f64().unwrap() - 4.7).abs() < 0.1,
+        "{population}"
+    );
+    let shown = place.succeeds("report run -o page.html --force");
+    assert!(
+        place.read("page.html").contains("k in each group"),
+        "{}",
+        shown.out
+    );
+    let predict = |options: &str| {
+        let line = format!("predict run oslo-4.csv --warmup 5 --force --json {options}");
+        let found = object(&place, &line);
+        let error = found["records"][0]["nrmse"]["z"].as_f64().unwrap();
+        let mut warnings = found["warnings"].as_array().unwrap().iter();
+        (error, warnings.any(|w| w["kind"] == "new-group"))
+    };
+    let (known, told) = predict("--map group=plant");
+    assert_eq!(predict("--group oslo"), (known, false));
+    assert_eq!(predict("--group oslo-4.csv=oslo"), (known, told));
+    let (new, told) = predict("--group rome");
+    assert!(known < 0.5 * new && told, "{known} {new}");
+    place.succeeds("simulate run --steps 20 --group bonn -o bonn.csv");
+    assert!(
+        place
+            .read("bonn.csv")
+            .starts_with("t,z.predicted,z.std,v.predicted")
+    );
+    place.succeeds("export run --to js --group lyon -o lyon.js");
+    // errors
+    let said = place.fails(1, "fit springs.toml oslo-1.csv bonn-1.csv -q -o no");
+    assert!(
+        said.contains("has no group") && said.contains("--group"),
+        "{said}"
+    );
+    let two = place
+        .read("oslo-1.csv")
+        .replacen("oslo", "rome", 3)
+        .replacen("rome", "oslo", 2);
+    place.write("two.csv", &two);
+    let said = place.fails(
+        1,
+        "fit springs.toml two.csv bonn-1.csv --map group=plant -q -o no",
+    );
+    assert!(said.contains("line 4") && said.contains("'rome'"), "{said}");
+    let said = place.fails(
+        1,
+        "fit springs.toml oslo-1.csv --group oslo-9.csv=oslo -q -o no",
+    );
+    assert!(said.contains("none of the records"), "{said}");
+    place.write("slide.toml", SLIDE);
+    place.succeeds("simulate slide.toml -o slide.csv");
+    let said = place.fails(1, "fit slide.toml slide.csv --group a -q -o no");
+    assert!(said.contains("varies by group"), "{said}");
+    let said = place.fails(
+        1,
+        "fit springs.toml oslo-1.csv bonn-1.csv --map group=plant --solver joint -q -o no",
+    );
+    assert!(said.contains("how `k` varies"), "{said}");
+}
+
 /// Experiments for a constant: the best first, its input as a file that `latens simulate` takes, a picture; what exists
 /// stays, and mistakes are told.
 #[test]

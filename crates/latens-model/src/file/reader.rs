@@ -72,6 +72,7 @@ impl<'t> Reader<'t> {
             simulation: self.simulation(root),
             fit: self.fit(root),
             complete: self.complete,
+            groups: 0,
         }
     }
 

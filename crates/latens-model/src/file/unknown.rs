@@ -226,12 +226,17 @@ impl UnknownDef {
             } else {
                 self.unit.clone()
             },
-            scale: Some(if self.positive {
-                self.scale / self.guess
-            } else {
-                self.scale
-            }),
+            scale: Some(self.difference_scale()),
             center: Some(0.0),
+        }
+    }
+
+    /// What a unit of θ is in the unit of that state.
+    pub fn difference_scale(&self) -> f64 {
+        if self.positive {
+            self.scale / self.guess
+        } else {
+            self.scale
         }
     }
 

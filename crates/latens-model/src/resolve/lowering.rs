@@ -234,14 +234,38 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The state that holds how a constant which varies differs from its mean.
+    /// How a constant which varies differs from its mean: the state that holds it, or what the number of
+    /// a record's group chooses from θ.
     fn difference(&mut self, def: &UnknownDef) -> Option<Id> {
         if !def.is_varying() {
             return None;
         }
+        if self.file.is_grouped(def) {
+            return self.difference_of_group(def);
+        }
         let name = difference_name(&def.name.value);
         let state = self.file.state_names().position(|s| s == name)?;
         Some(self.graph.leaf(Node::State(state)))
+    }
+
+    /// The sum over groups of [it is this one]·θ, which is zero in a record of group 0. As nested
+    /// choices, each derivative by θ would be as long as the whole.
+    fn difference_of_group(&mut self, def: &UnknownDef) -> Option<Id> {
+        let mut free = self.file.free();
+        let place = free.position(|u| u.name.value == def.name.value)?;
+        let mut entries = self.file.group_entries().into_iter();
+        let (_, entries) = entries.find(|(own, _)| *own == place)?;
+        let group = self.graph.leaf(Node::Input(self.file.inputs.len()));
+        let mut chosen = self.graph.constant(0.0);
+        for (k, entry) in entries.enumerate() {
+            let number = self.graph.constant((k + 1) as f64);
+            let own = self.graph.binary(Binary::Equal, group, number);
+            let theta = self.graph.leaf(Node::Theta(entry));
+            let own = self.graph.binary(Binary::Multiply, own, theta);
+            chosen = self.graph.binary(Binary::Add, chosen, own);
+        }
+        let scale = self.graph.constant(def.difference_scale());
+        Some(self.graph.binary(Binary::Multiply, scale, chosen))
     }
 
     fn call(

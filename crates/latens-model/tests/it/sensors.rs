@@ -100,6 +100,52 @@ fn an_unknown_lag_is_a_constant() {
     assert!((unknowns[0].min - 0.25).abs() < 1e-12 && (unknowns[1].min - 0.07).abs() < 1e-12);
 }
 
+/// The number of a record's group chooses the difference: p = guess + scale·(θ₀ + θ_g), of none of them the
+/// mean; with one group p is an ordinary constant, and of no group in particular Δ is a state.
+#[test]
+fn the_number_of_a_group_chooses_its_difference() {
+    let text = "[inputs]\nu = {}\n[states.x]\nderivative = \"p*x + q*u\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
+                q = { guess = 3 }\np = { guess = 2, scale = 0.5, POSITIVE varies = \"group\" }\n\
+                [networks.net]\nlayers = [\"2 tanh\"]\n[states.y]\nderivative = \"net(x)\"\n";
+    let labels = ["a", "b", "c"].map(String::from);
+    for positive in ["", "positive = true,"] {
+        let model = Model::from_text("model", &text.replace("POSITIVE", positive)).unwrap();
+        assert_eq!(model.states.len(), 3);
+        let one = model.for_groups(&labels[..1]).unwrap();
+        assert_eq!((one.states.len(), one.system.unknowns()), (2, 2));
+        assert!(one.varying().next().is_none() && one.group_entries().is_empty());
+        let three = model.for_groups(&labels).unwrap();
+        assert_eq!(three.groups(), labels);
+        assert_eq!(three.group_entries(), [(1, 2..5)]);
+        let (system, inputs) = (&three.system, three.inputs.len());
+        assert_eq!((system.inputs(), inputs, three.states.len()), (2, 1, 2));
+        assert_eq!(system.weight_ranges()[0].start, 5);
+        let mut theta = vec![0.0; system.parameters()];
+        theta[..5].copy_from_slice(&[0.0, 0.3, 0.4, -0.7, 1.1]);
+        for group in 0..=3 {
+            let entry = if group == 0 {
+                0.3
+            } else {
+                0.3 + theta[1 + group]
+            };
+            let input = [0.0, group as f64];
+            let at = Point {
+                time: 0.0,
+                state: &[5.0, 0.0],
+                input: &input,
+                theta: &theta,
+            };
+            let mut f = [f64::NAN; 2];
+            system.derivative(&mut system.workspace(), at, &mut f);
+            let expected = 5.0 * three.unknowns[1].value(entry);
+            assert!((f[0] - expected).abs() < 1e-13, "{f:?} {expected}");
+        }
+        // and back
+        let any = three.for_groups(&[]).unwrap();
+        assert_eq!((any.states.len(), any.system.inputs()), (3, 1));
+    }
+}
+
 /// p = mean + Δ, or mean·exp(Δ), in every form of the equations; Δ stands still.
 #[test]
 fn what_varies_is_its_mean_and_a_difference() {

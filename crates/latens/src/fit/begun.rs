@@ -35,6 +35,9 @@ pub struct BegunRecord {
     pub samples: usize,
     /// Of what was read.
     pub sha256: String,
+    /// The group that it belongs to, where a constant varies by group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 impl Begun {
@@ -47,6 +50,7 @@ impl Begun {
             role: record.role,
             samples: record.samples,
             sha256: record.sha256.clone(),
+            group: record.group.clone(),
         });
         Self {
             command: facts.command.clone(),
@@ -82,6 +86,15 @@ impl Begun {
                 return fail(format!(
                     "{} is not what the fit was made of ({}; the checksums differ): resume with the same records in the same order, or fit again",
                     source.file, before.file
+                ));
+            }
+            if source.group != before.group {
+                let of = |group: &Option<String>| group.clone().unwrap_or("none".into());
+                return fail(format!(
+                    "{} was of group {}, now it is of group {}: resume with the same, or fit again",
+                    source.file,
+                    of(&before.group),
+                    of(&source.group)
                 ));
             }
             if role != before.role || source.record.len() != before.samples {

@@ -174,6 +174,9 @@ pub struct Facts {
     /// The structures that were tried, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rungs: Vec<Rung>,
+    /// The group whose fit it is, see [`Fit::for_group`]; none of what was learned from several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 fn whole() -> Structure {
@@ -207,6 +210,9 @@ pub struct RecordFacts {
     pub sha256: String,
     /// What it served for.
     pub role: Role,
+    /// The group that it belongs to, where a constant varies by group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Its length.
     pub samples: usize,
     /// Samples that the scores are taken over.
@@ -268,7 +274,8 @@ described! {
 /// How a constant varies.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Population {
-    /// `record`: each record has its own value; `slowly`: it walks within a record.
+    /// `record`: each record has its own value; `group`: those of a group share one; `slowly`: it walks
+    /// within a record.
     pub varies: Varies,
     /// Whether spread and pace are parts of its value, as of what must stay positive; else in its unit.
     pub relative: bool,
@@ -278,17 +285,20 @@ pub struct Population {
     pub spread_interval: Option<(f64, f64)>,
     /// Standard deviation of what it walks by in a unit of time; 0 where it does not walk.
     pub pace: f64,
-    /// Its value in each record that was learned from.
+    /// Its value in each record that was learned from, or in each group of them.
     pub records: Vec<OwnValue>,
 }
 }
 
 described! {
-/// The value of a constant in one record.
+/// The value of a constant in one record, or in those of one group.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OwnValue {
-    /// The record.
+    /// The record, or the label of the group.
     pub file: String,
+    /// The records of the group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// What was found; of what walks, at the middle of the record.
     pub value: f64,
     /// Standard deviation.
@@ -316,26 +326,36 @@ impl Population {
             unit => format!(" {unit}"),
         };
         let spread = size(self.spread);
+        let of = format!("{}s", self.of());
         match (self.varies, self.spread_interval) {
             (Varies::Slowly, _) => format!(
                 "the mean of what varies slowly, by {spread}{unit} about it and {}{unit} in a unit of time",
                 size(self.pace)
             ),
-            (Varies::Record, None) => {
-                format!("the mean over records, which differ by {spread}{unit}")
+            (_, None) => {
+                format!("the mean over {of}, which differ by {spread}{unit}")
             }
-            (Varies::Record, Some((low, high))) => format!(
-                "the mean over records, which differ by {spread}{unit} (95 %: {} … {})",
+            (_, Some((low, high))) => format!(
+                "the mean over {of}, which differ by {spread}{unit} (95 %: {} … {})",
                 size(low),
                 size(high)
             ),
+        }
+    }
+
+    /// What has a value of its own.
+    pub fn of(&self) -> &'static str {
+        if self.varies == Varies::Group {
+            "group"
+        } else {
+            "record"
         }
     }
 }
 
 impl Described for Varies {
     fn schema() -> Value {
-        serde_json::json!({ "enum": [Self::Record, Self::Slowly] })
+        serde_json::json!({ "enum": [Self::Record, Self::Group, Self::Slowly] })
     }
 }
 
@@ -608,6 +628,7 @@ impl Facts {
             in_pieces: learned.in_pieces,
             structure: Structure::Whole,
             rungs: vec![],
+            group: None,
         }
     }
 
@@ -792,6 +813,7 @@ impl RecordFacts {
             file: source.file.clone(),
             sha256: source.sha256.clone(),
             role,
+            group: source.group.clone(),
             samples: source.record.len(),
             scored: scored.len(),
             rmse: channel_scores(model, scored, outputs, score::rmse),

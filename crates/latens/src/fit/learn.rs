@@ -8,7 +8,7 @@
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, diagnosis, population, proof, relevance, residuals};
+use super::{Fit, Track, diagnosis, group, population, proof, relevance, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -203,6 +203,11 @@ fn go(
 ) -> Result<Fit, Error> {
     let model = model.holding(&settings.fix, &settings.free)?;
     let model = &model.for_records(data.train.len())?;
+    let grouped = group::grouped(model, data)?;
+    let (model, data) = match &grouped {
+        Some(grouped) => (&grouped.model, grouped.data()),
+        None => (model, data),
+    };
     let judges = !settings.keep_suspects && earlier.starts.is_empty();
     for round in 1.. {
         set_aside.check(model, data)?;

@@ -13,6 +13,7 @@ pub mod draws;
 pub mod ensemble;
 mod explain;
 pub mod facts;
+mod group;
 pub mod held_out;
 pub mod innovations;
 pub mod known;
@@ -40,6 +41,7 @@ pub use facts::{
     BoundName, Constant, Facts, MemberFacts, OwnValue, PassFacts, Population, RecordFacts, Role,
     trading,
 };
+pub(crate) use group::distinct;
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use profile::{Profile, profile};
 pub use proof::Proof;

@@ -39,6 +39,7 @@ impl Fit {
     /// # Errors
     /// [`Error::Setting`] where there is nothing to learn, or an option makes no sense.
     pub fn stream(&self, options: Options) -> Result<Stream<'_>, Error> {
+        self.refuse_groups("stream")?;
         let fail = |message: String| Err(Error::Setting(message));
         if options.learn && self.theta.is_empty() {
             return fail(format!("{} has nothing to learn", self.model.name));

@@ -214,6 +214,15 @@ impl Fit {
     /// # Errors
     /// [`Error::Setting`] for a record that is none of this model's, or constants that it has not.
     pub fn predict(&self, source: &Source, options: &PredictOptions) -> Result<Predicted, Error> {
+        if !self.model.groups().is_empty() {
+            let own = self.for_group(source.group.as_deref())?;
+            let mut predicted = own.predict(&own.sized(source), options)?;
+            let prediction = &mut predicted.prediction;
+            prediction.states = self.own_states(&prediction.states);
+            prediction.deviations = self.own_states(&prediction.deviations);
+            predicted.warnings.extend(self.new_group(source));
+            return Ok(predicted);
+        }
         let constants = self.constant_places(&options.adapt)?;
         let (model, record, own) = (&self.model, &source.record, self.predictor());
         let warm_up = options.warm_up.unwrap_or(Start::samples(record));
@@ -317,6 +326,15 @@ impl Fit {
         if options.loosen.is_some_and(|f| !(f > 0.0 && f.is_finite())) {
             let message = "a factor on the process noise is above zero";
             return Err(Error::Setting(message.into()));
+        }
+        if !self.model.groups().is_empty() {
+            let own = self.for_group(source.group.as_deref())?;
+            let mut found = own.estimate(&own.sized(source), options)?;
+            let estimated = &mut found.estimated;
+            estimated.states = self.own_states(&estimated.states);
+            estimated.deviations = self.own_states(&estimated.deviations);
+            found.warnings.extend(self.new_group(source));
+            return Ok(found);
         }
         let (model, predictor) = (&self.model, self.predictor());
         predictor.check(&source.record, 0)?;
@@ -434,6 +452,7 @@ impl Fit {
     /// # Errors
     /// [`Error::Diverged`] where the states leave the finite numbers.
     pub fn simulate(&self, driving: Record, start: &[f64]) -> Result<Simulated, Error> {
+        self.refuse_groups("simulate")?;
         let (model, n) = (&self.model, self.model.states.len());
         let d_y = model.measurements.len();
         let record = Record {

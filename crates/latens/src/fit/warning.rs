@@ -161,6 +161,15 @@ pub enum Warning {
         /// How many times.
         factor: f64,
     },
+    /// A record of a group that was not learned from.
+    NewGroup {
+        /// The record.
+        file: String,
+        /// Its label, where it has one.
+        group: Option<String>,
+        /// The labels of those that were.
+        known: Vec<String>,
+    },
     /// Measurements surprise the filter by this factor of what it expects.
     Surprise {
         /// The record.
@@ -341,6 +350,18 @@ impl Warning {
             Self::Loosened { file, factor } => format!(
                 "{file} follows the learned equations less closely than they claim: process noise taken {factor} times as large as the fit left it"
             ),
+            Self::NewGroup { file, group, known } => {
+                const SHOWN: usize = 5;
+                let group = group.as_ref().map_or_else(
+                    || "no group that is named".into(),
+                    |label| format!("group {label}, which was not learned from"),
+                );
+                let more = if known.len() > SHOWN { ", …" } else { "" };
+                let known = known[..known.len().min(SHOWN)].join(", ");
+                format!(
+                    "{file} is of {group} (those learned from: {known}{more}): it starts from the mean over groups, with their spread"
+                )
+            }
             Self::Surprise { file, factor } if *factor > 1.0 => format!(
                 "on {file} the measurements surprise the filter {} times as much as it expects: states and bands are not to be trusted",
                 text::number(*factor)

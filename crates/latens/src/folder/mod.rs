@@ -38,7 +38,7 @@ use weights::REPEAT;
 
 use crate::Error;
 use crate::fit::facts::member_folder;
-use crate::fit::{Facts, Fit, Role};
+use crate::fit::{Facts, Fit, Role, distinct};
 use crate::model::Model;
 use crate::model::network::Structure;
 use crate::record::{Table, sha256, write_csv_to};
@@ -308,7 +308,11 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     let model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
     let model = model.holding(&facts.settings.fix, &facts.settings.free)?;
     let trained = facts.records.iter().filter(|r| r.role == Role::Train);
-    let model = model.for_records(trained.count())?;
+    let model = model.for_records(trained.clone().count())?;
+    let model = model.for_groups(&match &facts.group {
+        Some(own) => vec![own.clone()],
+        None => distinct(trained.filter_map(|r| r.group.as_ref())),
+    })?;
     let mut model = match facts.structure {
         Structure::Whole => model,
         simpler => model.simplified(simpler),

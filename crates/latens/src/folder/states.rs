@@ -55,6 +55,7 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
             ),
         });
     }
+    let record = fit.numbered(&record, fit.facts.records[place].group.as_deref());
     check_duration(&fit.model, &record, fit.facts.sample_time)?;
     let n = fit.model.states.len();
     let values = |kind: &str| -> Result<Trajectory, Error> {

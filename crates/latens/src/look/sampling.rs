@@ -51,7 +51,7 @@ pub fn check_duration(model: &Model, record: &Record, dt: f64) -> Result<(), Err
 
 /// Records that do not fit the model.
 fn check_records(model: &Model, records: &[&Record]) -> Result<(), Error> {
-    let (d_u, d_y) = (model.inputs.len(), model.measurements.len());
+    let (d_u, d_y) = (model.system.inputs(), model.measurements.len());
     for record in records {
         let sizes = record.inputs.len() == record.len() * d_u
             && record.outputs.len() == record.len() * d_y

@@ -133,6 +133,7 @@ pub(super) fn is_skipped(row: &str, delimiter: Option<char>) -> bool {
 fn push(column: &mut Column, dates: &mut Option<Dates>, cell: &str) {
     let value = number(cell);
     let row = column.len();
+    column.say(row, cell);
     if value.is_none() && column.text.is_none() {
         let text = cell.chars().take(40).collect();
         column.text = Some((row, text));

@@ -283,6 +283,21 @@ pub enum RecordError {
         "{at}: the input is missing; an input must be known at every sample: fill the gap or cut the record there"
     )]
     InputMissing { at: Cell },
+    /// A record without the label of its group.
+    #[error("{at}: the label of the group is missing; write it into every row")]
+    GroupMissing { at: Cell },
+    /// A record of two groups.
+    #[error(
+        "{at}: the group is '{second}' here and '{first}' before; a record belongs to one group: cut the file where the label changes"
+    )]
+    GroupsMixed {
+        at: Cell,
+        first: String,
+        second: String,
+    },
+    /// A label that is no name.
+    #[error("{at}: the label of the group has more than 100 characters; shorten it")]
+    LabelLength { at: Cell },
     /// A measurement that was never taken.
     #[error(
         "{file}: measurement {name} has no value in the whole file (column '{column}'); map it to another column or remove it from the model"

@@ -22,7 +22,12 @@ pub struct Layout {
     pub time_step: Option<f64>,
     /// What the model counts time in: dates become that.
     pub time_unit: String,
+    /// Whether a constant varies by group: then a record has the label of its own.
+    pub groups: bool,
 }
+
+/// What a mapping calls the column with the labels of groups, and that column where nothing is mapped.
+pub(super) const GROUP: &str = "group";
 
 impl Layout {
     /// What a model asks for.
@@ -33,7 +38,26 @@ impl Layout {
             states: model.states.iter().map(|s| s.name.clone()).collect(),
             time_step: model.step,
             time_unit: model.time_unit.clone(),
+            groups: model.asks_for_groups(),
         }
+    }
+
+    /// Whether a column of a file may have the label: a signal of that name is itself.
+    fn has_group_column(&self) -> bool {
+        let mut signals = self.inputs.iter().chain(&self.measurements);
+        self.groups && signals.all(|name| name != GROUP)
+    }
+
+    /// The label of the group that a table's record belongs to, where the model asks for one and the
+    /// table has it.
+    pub(super) fn group_of<V: AsRef<[f64]>>(
+        &self,
+        table: &Table<V>,
+        mapping: &Mapping,
+    ) -> Result<Option<String>, RecordError> {
+        let column = table.find(mapping.get(GROUP).unwrap_or(GROUP));
+        let column = column.filter(|_| self.has_group_column());
+        column.map(|column| table.label(column)).transpose()
     }
 
     fn truth_names(&self) -> impl Iterator<Item = String> {
@@ -173,6 +197,7 @@ pub(super) fn check_mapping<V: AsRef<[f64]>>(
     let mut known = vec!["t".to_owned()];
     known.extend(layout.inputs.iter().chain(&layout.measurements).cloned());
     known.extend(layout.truth_names());
+    known.extend(layout.has_group_column().then(|| GROUP.to_owned()));
     for (name, column) in mapping.pairs() {
         if !known.contains(name) {
             // A state that is not measured is only ever given as truth.

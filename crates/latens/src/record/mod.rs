@@ -131,27 +131,31 @@ impl Record {
         }
     }
 
-    /// The same for a model with so many states, of which the first are these; of others the truth is not known.
-    pub(crate) fn of_states(&self, states: usize) -> Self {
-        let truth = self.truth.as_ref().map(|truth| {
-            let rows = truth.chunks_exact(self.d_x.max(1));
-            let row = |row: &[f64]| {
-                let known = |i| row.get(i).copied().unwrap_or(f64::NAN);
-                (0..states).map(known).collect::<Vec<f64>>()
-            };
-            rows.flat_map(row).collect()
-        });
-        Self {
-            truth,
-            d_x: states,
-            ..self.clone()
-        }
-    }
-
     /// The record without its last part, and that part by itself.
     pub fn cut(&self, part: f64) -> (Self, Self) {
         let at = self.len() - (part * self.len() as f64).round() as usize;
         (self.slice(0..at), self.slice(at..self.len()))
+    }
+
+    /// The record with so many inputs and states: the first ones, and of further inputs that value, of
+    /// further states no truth.
+    pub(crate) fn sized(&self, d_u: usize, value: f64, d_x: usize) -> Self {
+        let resized = |values: &[f64], from: usize, to: usize, new: f64| -> Vec<f64> {
+            let rows = (0..self.len()).map(|k| &values[k * from..(k + 1) * from]);
+            let rows = rows.map(|row| row.iter().copied().chain(std::iter::repeat(new)).take(to));
+            rows.flatten().collect()
+        };
+        let truth = self.truth.as_ref();
+        Self {
+            name: self.name.clone(),
+            time: self.time.clone(),
+            inputs: resized(&self.inputs, self.d_u, d_u, value),
+            outputs: self.outputs.clone(),
+            truth: truth.map(|truth| resized(truth, self.d_x, d_x, f64::NAN)),
+            d_u,
+            d_x,
+            ..*self
+        }
     }
 
     /// Time from sample `k` to the next.
@@ -216,9 +220,11 @@ impl Record {
     /// If the layout has other dimensions than the record.
     pub fn to_table(&self, layout: &Layout) -> Result<Table, RecordError> {
         assert_eq!(
-            [self.d_u, self.d_y, self.d_x],
-            [&layout.inputs, &layout.measurements, &layout.states].map(Vec::len)
+            [self.d_y, self.d_x],
+            [&layout.measurements, &layout.states].map(Vec::len)
         );
+        // one to learn from may have the number of its group behind them
+        assert!(self.d_u == layout.inputs.len() || self.d_u == layout.inputs.len() + 1);
         let mut columns = vec![Column::new("t", self.time.clone())];
         for (k, name) in layout.inputs.iter().enumerate() {
             columns.push(Column::new(name, self.input_column(k).collect()));

@@ -145,9 +145,16 @@ fn read(
             let (start, mut text) = (values.len(), None);
             let mut row = start;
             let mut rest = Vec::new();
+            let mut said: Vec<(usize, Vec<u8>)> = vec![];
+            let mut count = 0;
             each(r, about, rows, &mut rest, |v| {
                 let shown = || String::from_utf8_lossy(v.data()).chars().take(40).collect();
                 text.get_or_insert_with(shown);
+                // the first, and the first that says something else
+                if said.len() < 2 && said.first().is_none_or(|(_, first)| first != v.data()) {
+                    said.push((count, v.data().to_vec()));
+                }
+                count += 1;
                 1.0
             })?;
             row += rest.iter().position(|v| !v.is_nan()).unwrap_or(0);
@@ -155,12 +162,27 @@ fn read(
             if let (Some(text), None) = (text, &column.text) {
                 column.text = Some((row, text));
             }
+            say(column, start, &rest, &said);
             Ok(())
         }
         _ => {
             other(column, "bytes", rows);
             Ok(())
         }
+    }
+}
+
+/// What the cells of a column of text say: the first two that differ, by their places among those that
+/// are not empty.
+fn say(column: &mut Column, start: usize, cells: &[f64], said: &[(usize, Vec<u8>)]) {
+    let filled = (0..cells.len()).filter(|&k| !cells[k].is_nan());
+    let filled: Vec<usize> = filled.collect();
+    let texts = said.iter().map(|(k, bytes)| (filled[*k], bytes.as_slice()));
+    let empty = cells.iter().position(|v| v.is_nan());
+    let mut all: Vec<(usize, &[u8])> = texts.chain(empty.map(|k| (k, &[][..]))).collect();
+    all.sort_unstable();
+    for (row, bytes) in all {
+        column.say(start + row, String::from_utf8_lossy(bytes).trim());
     }
 }
 

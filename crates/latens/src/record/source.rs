@@ -17,6 +17,8 @@ pub struct Source {
     pub sha256: String,
     /// What was measured.
     pub record: Record,
+    /// The label of the group that it belongs to, where a constant of the model varies by group.
+    pub group: Option<String>,
 }
 
 impl Source {
@@ -30,6 +32,7 @@ impl Source {
             file: record.name.clone(),
             sha256: table_sha256(&table)?,
             record,
+            group: None,
         })
     }
 
@@ -52,6 +55,7 @@ impl Source {
             file: table.source.clone(),
             sha256,
             record,
+            group: layout.group_of(table, mapping)?,
         })
     }
 }

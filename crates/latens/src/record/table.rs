@@ -23,6 +23,17 @@ pub struct Column<V = Vec<f64>> {
     pub(super) text: Option<(usize, String)>,
     /// Whether the values are instants, in seconds from the first.
     pub(super) instants: bool,
+    /// What its cells say, for a source of text.
+    pub(super) label: Option<Label>,
+}
+
+/// What the cells of a column say as text, where the source is text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Label {
+    /// The first cell.
+    first: String,
+    /// The first row that says something else, and what.
+    other: Option<(usize, String)>,
 }
 
 impl<V: AsRef<[f64]>> Column<V> {
@@ -33,6 +44,22 @@ impl<V: AsRef<[f64]>> Column<V> {
             values,
             text: None,
             instants: false,
+            label: None,
+        }
+    }
+
+    /// Takes the text of a cell that belongs in a row.
+    pub(super) fn say(&mut self, row: usize, cell: &str) {
+        let shown = || cell.chars().take(LABEL_LENGTH + 1).collect();
+        match &mut self.label {
+            None => {
+                let (first, other) = (shown(), None);
+                self.label = Some(Label { first, other });
+            }
+            Some(label) if label.other.is_none() && !is_label(cell, &label.first) => {
+                label.other = Some((row, shown()));
+            }
+            Some(_) => {}
         }
     }
 
@@ -223,6 +250,41 @@ impl<V: AsRef<[f64]>> Table<V> {
         }
     }
 
+    /// The one thing that all cells of a column say: the label of a group, as text or as a number.
+    ///
+    /// # Errors
+    /// Two labels, or none, with the place; one that is too long.
+    pub fn label(&self, column: usize) -> Result<String, RecordError> {
+        let missing = |row| RecordError::GroupMissing {
+            at: self.cell(column, row),
+        };
+        let mixed = |row, first: String, second: String| RecordError::GroupsMixed {
+            at: self.cell(column, row),
+            first,
+            second,
+        };
+        if let Some(Label { first, other }) = &self.columns[column].label {
+            return match other {
+                _ if first.is_empty() => Err(missing(0)),
+                Some((row, cell)) if cell.is_empty() => Err(missing(*row)),
+                Some((row, cell)) => Err(mixed(*row, first.clone(), cell.clone())),
+                None if first.chars().count() > LABEL_LENGTH => Err(RecordError::LabelLength {
+                    at: self.cell(column, 0),
+                }),
+                None => Ok(first.clone()),
+            };
+        }
+        let values = self.values(column)?;
+        if let Some(row) = values.iter().position(|v| v.is_nan()) {
+            return Err(missing(row));
+        }
+        let first = *values.first().ok_or_else(|| missing(0))?;
+        match values.iter().position(|v| *v != first) {
+            Some(row) => Err(mixed(row, first.to_string(), values[row].to_string())),
+            None => Ok(first.to_string()),
+        }
+    }
+
     /// The instants of a column of dates, in seconds from the first; `None` where it holds no dates.
     ///
     /// # Panics
@@ -252,6 +314,15 @@ impl<V: AsRef<[f64]>> Table<V> {
             name: self.columns[column].name.clone(),
         }
     }
+}
+
+/// Characters of a label.
+const LABEL_LENGTH: usize = 100;
+
+/// Whether a cell says what a label says, as far as that is kept.
+fn is_label(cell: &str, label: &str) -> bool {
+    let kept = || cell.chars().take(LABEL_LENGTH + 1);
+    cell == label || (cell.len() > label.len() && kept().eq(label.chars()))
 }
 
 /// Two columns of one name would make the choice between them an accident.

@@ -389,7 +389,7 @@ impl Problem<'_> {
     /// Where half of the records begin: at what all of them have led to. But without noise, weights
     /// that fit all to the last digit are a narrow place, and half of the records leads elsewhere.
     pub fn start_of_half(&self, theta: &[f64], seed: u64) -> Start<'static> {
-        if self.noisy() || theta.len() == self.model.unknowns.len() {
+        if self.noisy() || theta.len() == self.model.system.unknowns() {
             Start::Near(theta.to_vec())
         } else {
             Start::At(self.initial_theta(seed))

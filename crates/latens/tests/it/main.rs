@@ -8,6 +8,7 @@ mod dense;
 mod findings;
 mod fixture;
 mod gaps;
+mod groups;
 mod hostile;
 mod layers;
 mod newton;

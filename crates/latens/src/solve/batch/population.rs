@@ -11,6 +11,17 @@
 //! out (restricted likelihood: three records say less of a spread than thirty), is found from these
 //! numbers alone, without another pass. The pace of a walk is that under which the data are most
 //! likely, linearised at the smoothed trajectory.
+//!
+//! Records of one group share their value, so that no record alone says it: the differences of groups
+//! are entries of θ, and their spread is the variance of their prior. Of their posterior C, ẑ under a
+//! population of variance s², all else integrated out, the data alone have said
+//!
+//! ```text
+//! S = C⁻¹ − I/s²,   h = C⁻¹ ẑ
+//! ```
+//!
+//! and 2 ln p(y | s²) = Σ h²s²/(1 + s²λ) − ln(1 + s²λ), over the eigenvalues λ of S, but for a constant. Where
+//! the mean is all but free this is the restricted likelihood above.
 
 use rayon::prelude::*;
 
@@ -18,6 +29,8 @@ use super::newton::{Iterate, Newton};
 use crate::filter::Smoother;
 use crate::model::Varies;
 use crate::numerics::Trajectory;
+use crate::numerics::linalg::eigen::Eigen;
+use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::objective::Noise;
 use crate::solve::Problem;
 
@@ -74,17 +87,52 @@ fn likelihood(told: &[Told], spread: f64) -> f64 {
 /// The most likely variance of a population, at least `least`, with the interval in which it lies with
 /// 95 %, by the likelihood.
 pub fn spread(told: &[Told], least: f64) -> (f64, (f64, f64)) {
+    if told.len() < 2 {
+        return (least, (least, f64::INFINITY));
+    }
+    most_likely(least, |spread| likelihood(told, spread))
+}
+
+/// The same of groups, whose differences have such a covariance and such means under a population of
+/// variance `assumed`.
+pub fn spread_of_groups(
+    covariance: &Matrix,
+    means: &[f64],
+    assumed: f64,
+    least: f64,
+) -> (f64, (f64, f64)) {
+    /// Below this part of the population's, information is rounding.
+    const NOTHING: f64 = 1e-9;
+    let Eigen { values, vectors } = Eigen::new(covariance);
+    let told = values.iter().enumerate().filter_map(|(k, variance)| {
+        let information = 1.0 / variance - 1.0 / assumed;
+        let mean: f64 = means
+            .iter()
+            .zip(vectors.column(k))
+            .map(|(m, v)| m * v)
+            .sum();
+        (information * assumed > NOTHING).then_some((information, mean / variance))
+    });
+    let told: Vec<(f64, f64)> = told.collect();
+    most_likely(least, |spread| {
+        let each = told.iter().map(|(information, pull)| {
+            let known = spread * information;
+            pull * pull * spread / (1.0 + known) - known.ln_1p()
+        });
+        each.sum()
+    })
+}
+
+/// Where twice a log likelihood of a variance is highest, and where it is not clearly lower.
+fn most_likely(least: f64, likelihood: impl Fn(f64) -> f64) -> (f64, (f64, f64)) {
     /// Of ln s², and the decades that are looked at.
     const STEP: f64 = 0.02;
     const DECADES: f64 = 12.0;
     /// The χ² of one degree of freedom is above this with 5 %.
     const DOUBTFUL: f64 = 3.84;
-    if told.len() < 2 {
-        return (least, (least, f64::INFINITY));
-    }
     let steps = (DECADES * 10f64.ln() / STEP) as usize;
     let looked_at = (0..steps).map(|k| least * (k as f64 * STEP).exp());
-    let values: Vec<(f64, f64)> = looked_at.map(|s| (s, likelihood(told, s))).collect();
+    let values: Vec<(f64, f64)> = looked_at.map(|s| (s, likelihood(s))).collect();
     let best = values.iter().copied();
     let best = best.fold((least, f64::NEG_INFINITY), |best, next| {
         if next.1 > best.1 { next } else { best }
@@ -98,12 +146,19 @@ pub fn spread(told: &[Told], least: f64) -> (f64, (f64, f64)) {
 /// Spread and pace of all that varies, as the records ask for at an iterate; whether any has changed.
 pub(super) fn settle(
     problem: &Problem,
-    prior: &[f64],
+    prior: &mut [f64],
     iterate: &Iterate,
     variance_inflation: f64,
     noise: &mut Noise,
 ) -> bool {
     let before = noise.clone();
+    let groups = settle_groups(
+        problem,
+        prior,
+        iterate,
+        &noise.inflated(problem.stepper, variance_inflation),
+    );
+    let prior = &*prior;
     let inflated = |noise: &Noise| noise.inflated(problem.stepper, variance_inflation);
     for (unknown, state) in problem.model.varying() {
         let unknown = &problem.model.unknowns[unknown];
@@ -129,7 +184,37 @@ pub(super) fn settle(
         let mut pairs = before.iter().zip(after);
         pairs.any(|(b, a)| (a / b).ln().abs() > SETTLED)
     };
-    changed(&before.start, &noise.start) || changed(&before.process, &noise.process)
+    groups || changed(&before.start, &noise.start) || changed(&before.process, &noise.process)
+}
+
+/// The prior of how groups differ, as their records ask for at an iterate; whether it has changed.
+fn settle_groups(problem: &Problem, prior: &mut [f64], iterate: &Iterate, noise: &Noise) -> bool {
+    let entries = problem.model.group_entries();
+    if entries.is_empty() {
+        return false;
+    }
+    let newton = Newton::new(problem, prior, noise);
+    let (posterior, ..) = newton.evidence(iterate, newton.thinning());
+    let mut changed = false;
+    for (_, own) in entries {
+        let columns: Vec<Vec<f64>> = own.clone().map(|i| posterior.column(i)).collect();
+        // where the step to the minimum leads, which is near
+        let mean = |(column, i): (&Vec<f64>, usize)| {
+            let pull = column.iter().enumerate();
+            let step: f64 = pull
+                .map(|(j, c)| c * posterior.pull(j, &iterate.theta))
+                .sum();
+            iterate.theta[i] + step
+        };
+        let means: Vec<f64> = columns.iter().zip(own.clone()).map(mean).collect();
+        let count = own.len();
+        let covariance = Matrix::from_fn(count, count, |i, j| columns[j][own.start + i]);
+        let assumed = prior[own.start];
+        let (spread, _) = spread_of_groups(&covariance, &means, assumed, LEAST * LEAST);
+        changed |= (spread / assumed).ln().abs() > SETTLED;
+        prior[own].fill(spread);
+    }
+    changed
 }
 
 /// The mean square of a state that walks, over all samples: where another record may begin.
@@ -220,6 +305,35 @@ mod tests {
             })
             .collect();
         assert_eq!(spread(&same, 1e-6).0, 1e-6);
+    }
+
+    /// Groups whose differences are learned with their mean, which is free: where all say equally much, the
+    /// likelihood has the same closed form, and leads there from any assumed spread.
+    #[test]
+    fn the_spread_of_groups_is_that_of_an_analysis_of_variance() {
+        for (count, own, assumed) in [(3, 0.3, 5.0), (8, 0.02, 0.4), (20, 1.0, 2.0)] {
+            let told: Vec<f64> = (1..=count).map(|k| 2.0 * normal(k)).collect();
+            let middle = told.iter().sum::<f64>() / count as f64;
+            let square: f64 = told.iter().map(|m| (m - middle).powi(2)).sum();
+            let expected = square / (count - 1) as f64 - own;
+            // of the mean nothing is known before: of the differences only those from their middle are told
+            let kept = 1.0 / (1.0 / own + 1.0 / assumed);
+            let part = 1.0 / count as f64;
+            let covariance = Matrix::from_fn(count, count, |i, j| {
+                let unit = f64::from(u8::from(i == j));
+                kept * (unit - part) + assumed * part
+            });
+            let means = told.iter().map(|m| (m - middle) * kept / own);
+            let means: Vec<f64> = means.collect();
+            let (found, (low, high)) = spread_of_groups(&covariance, &means, assumed, 1e-6);
+            assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
+            assert!(low < found && found < high);
+            let together = vec![0.0; count];
+            assert_eq!(
+                spread_of_groups(&covariance, &together, assumed, 1e-6).0,
+                1e-6
+            );
+        }
     }
 
     /// A prior that the data do not move tells nothing.

@@ -113,7 +113,7 @@ pub(super) fn settle(
     let mut variance_inflation = at.variance_inflation;
     let mut end = End::Hopeless;
     for _ in 0..VARYING_ROUNDS {
-        if !population::settle(problem, &prior, iterate, variance_inflation, &mut noise) {
+        if !population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise) {
             break;
         }
         let inflated = noise.inflated(problem.stepper, variance_inflation);
@@ -154,7 +154,7 @@ pub(super) fn settle(
         noise.process = tight.process;
     }
     for round in 0..ROUNDS {
-        population::settle(problem, &prior, iterate, variance_inflation, &mut noise);
+        population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise);
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let limits = if problem.noisy() || variance_inflation > 1.0 {

@@ -183,8 +183,8 @@ pub(super) fn pieces_predict_better(
     theta: &[f64],
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<f64>>, Error> {
-    // a constant with a value for each record has one for the whole of it
-    let varies = problem.model.varying().next().is_some();
+    // a constant with a value for each record has one for the whole of it, and the spread is that of whole records
+    let varies = problem.model.unknowns.iter().any(|u| u.varies.is_some());
     match problem.in_pieces {
         _ if varies => return Ok(None),
         Some(false) => return Ok(None),
@@ -226,7 +226,7 @@ pub(super) fn pieces_predict_better(
 
 /// Whether θ has no weights.
 fn only_constants(problem: &Problem) -> bool {
-    problem.model.system.parameters() == problem.model.unknowns.len()
+    problem.model.system.parameters() == problem.model.system.unknowns()
 }
 
 /// Other values of the constants, spread evenly within their scales: those whose simulations follow
@@ -242,6 +242,8 @@ fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
         .map(|k| {
             let point = |dimension| FAR * (2.0 * spread_evenly(k, dimension) - 1.0);
             let mut theta: Vec<f64> = (0..constants).map(point).collect();
+            // where the groups lie about their mean is no question of where the mean is
+            theta[problem.model.unknowns.len()..].fill(0.0);
             problem.model.keep_bounds(&mut theta);
             let states = short.exact_states(&theta);
             let error = newton.cost(&theta, &states).total();
