@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::prior::PriorSmoothing;
 use crate::described;
-use crate::model::limits::SUBSTEPS;
 use crate::model::small::multiply;
 use crate::model::{Method, Model};
 use crate::numerics::step::{Linearised, Stepper};
@@ -42,19 +41,14 @@ pub struct Stiffness {
     pub true_growth: f64,
     /// The part of the samples looked at where the method makes grow what should not.
     pub part: f64,
-    /// Sub-steps with which the method would follow, where that many are allowed.
-    pub substeps: Option<usize>,
 }
 }
 
 impl Stiffness {
     /// What happens, where, and what to do.
     pub fn words(&self) -> String {
-        let substeps = self.substeps.map_or(String::new(), |s| {
-            format!("; {} would do with substeps = {s}", self.method)
-        });
         format!(
-            "the equations are too stiff for {}: at sample {} of {} (t = {}) its step multiplies small deviations by {}, where the equations multiply them by {} (so at {} of the samples looked at). Take method = \"sdirk4\" with tolerance = 1e-6 in [time]{substeps}",
+            "the equations are too stiff for {}: at sample {} of {} (t = {}) its step multiplies small deviations by {}, where the equations multiply them by {} (so at {} of the samples looked at). Take method = \"sdirk4\" with tolerance = 1e-6 in [time]",
             self.method,
             self.sample + 1,
             self.record,
@@ -81,14 +75,16 @@ pub fn find(
     let own = Stepper::new(model, &model.system, dt);
     let damped = Stepper::new(&damped, &model.system, dt);
     let (mut looked_at, mut found) = (0_usize, 0_usize);
-    let mut worst: Option<(usize, usize, f64, f64)> = None;
-    for (r, record) in records.iter().enumerate() {
+    let mut worst: Option<Stiffness> = None;
+    let name = Method::NAMES.iter().find(|(_, m)| *m == model.method);
+    for (record, smoothed) in records.iter().zip(&prior.states) {
         let every = record.len().div_ceil(LOOKED_AT);
-        for k in (0..record.len() - 1).step_by(every) {
-            let state = state_at(model, record, prior, r, k);
-            let growth = radius_of(&own, record, k, &state);
-            let true_growth = radius_of(&damped, record, k, &state);
-            let (Some(growth), Some(true_growth)) = (growth, true_growth) else {
+        for k in (1..record.len() - 1).step_by(every) {
+            let before = smoothed.states.row(k - 1);
+            let center = &prior.scales.center;
+            let state = state_at(model, &damped, record, before, center, k);
+            let radius = |stepper| radius_of(stepper, record, k, state.as_ref()?);
+            let (Some(growth), Some(true_growth)) = (radius(&own), radius(&damped)) else {
                 continue;
             };
             looked_at += 1;
@@ -96,65 +92,52 @@ pub fn find(
                 continue;
             }
             found += 1;
-            if worst.is_none_or(|(.., before, _)| growth > before) {
-                worst = Some((r, k, growth, true_growth));
+            if worst.as_ref().is_none_or(|w| growth > w.growth) {
+                worst = Some(Stiffness {
+                    method: name.map_or("", |(name, _)| name).into(),
+                    record: record.name.clone(),
+                    sample: k,
+                    time: record.time[k],
+                    growth,
+                    true_growth,
+                    part: 0.0,
+                });
             }
         }
     }
-    let (r, k, growth, true_growth) = worst?;
-    let part = found as f64 / looked_at as f64;
-    let name = Method::NAMES.iter().find(|(_, m)| *m == model.method);
-    let state = state_at(model, &records[r], prior, r, k);
-    let limit = GROWTH * true_growth.max(1.0);
-    (part >= PART).then(|| Stiffness {
-        method: name.map_or("", |(name, _)| name).into(),
-        record: records[r].name.clone(),
-        sample: k,
-        time: records[r].time[k],
-        growth,
-        true_growth,
-        part,
-        substeps: enough(model, dt, |stepper| {
-            let growth = radius_of(stepper, &records[r], k, &state);
-            growth.is_some_and(|g| g <= limit)
-        }),
-    })
+    let part = found as f64 / looked_at.max(1) as f64;
+    worst
+        .filter(|_| part >= PART)
+        .map(|worst| Stiffness { part, ..worst })
 }
 
-/// The first power of two of sub-steps that is enough.
-fn enough(model: &Model, dt: f64, is_enough: impl Fn(&Stepper) -> bool) -> Option<usize> {
-    let mut finer = model.clone();
-    loop {
-        finer.substeps *= 2;
-        if finer.substeps > SUBSTEPS {
-            return None;
-        }
-        if is_enough(&Stepper::new(&finer, &model.system, dt)) {
-            return Some(finer.substeps);
-        }
-    }
-}
-
-/// The smoothed state; where that is no number, as it may be with a method that does not follow, the
-/// centre of the states with what is measured directly.
+/// A state of the model at a sample, to look at: one L-stable step from where the sample before is smoothed to be,
+/// which takes fast states to where the equations have them, with what is measured directly as measured. Where
+/// the smoothing is of no use, as it may be with a method that does not follow, from the centre of the states.
 fn state_at(
     model: &Model,
+    damped: &Stepper,
     record: &Record,
-    prior: &PriorSmoothing,
-    r: usize,
+    smoothed: &[f64],
+    center: &[f64],
     k: usize,
-) -> Vec<f64> {
-    let smoothed = prior.states[r].states.row(k);
-    if smoothed.iter().all(|x| x.is_finite()) {
-        return smoothed.to_vec();
-    }
-    let mut state = prior.scales.center.clone();
-    for (y, direct) in record.output(k).iter().zip(model.system.direct()) {
-        if let (Some(i), true) = (direct, y.is_finite()) {
-            state[*i] = *y;
+) -> Option<Vec<f64>> {
+    let theta = vec![0.0; model.system.parameters()];
+    let (mut scratch, mut state) = (damped.scratch(), vec![0.0; center.len()]);
+    let span = damped.span(record.gap(k - 1).min(damped.dt()));
+    for from in [smoothed, center] {
+        let at = record.point(k - 1, from, &theta);
+        damped.advance(&mut scratch, at, span, &mut state);
+        if state.iter().all(|x| x.is_finite()) {
+            for (y, direct) in record.output(k).iter().zip(model.system.direct()) {
+                if let (Some(i), true) = (direct, y.is_finite()) {
+                    state[*i] = *y;
+                }
+            }
+            return Some(state);
         }
     }
-    state
+    None
 }
 
 /// The spectral radius of F_x from a sample to the next; `None` where it is no number.
