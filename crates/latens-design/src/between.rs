@@ -2,7 +2,8 @@
 //!
 //! For each pair of models, both fitted to the records of the fit, the record that one of them foresees is given to the other,
 //! which may adapt its start, its states and its constants, these within what the records leave open. What is left of the
-//! misfit is by how much ln p would differ if the first of the two were right.
+//! misfit, and what the second pays for constants that it has to adapt more than the first (Occam's factor), is by how much ln p
+//! would differ if the first of the two were right.
 
 use latens::filter::Smoother;
 use latens::model::Model;
@@ -75,14 +76,17 @@ impl<'f> Rivals<'f> {
     ) -> Option<(f64, [usize; 2])> {
         let mut least: Option<(f64, [usize; 2])> = None;
         for (i, run) in runs.iter().enumerate() {
-            for (j, own) in self.0.iter().enumerate().filter(|(j, _)| *j != i) {
-                // one that cannot go there at all is told apart by that
-                let (Some(run), Some(_)) = (run, &runs[j]) else {
+            // one that cannot go there at all is told apart by that
+            let Some(run) = run else { continue };
+            let record = measured(run);
+            let right = cost(&self.0[i], &record)?;
+            for (j, other) in self.0.iter().enumerate() {
+                if j == i || runs[j].is_none() {
                     continue;
-                };
-                let left = misfit(own, &measured(run))?;
-                if least.is_none_or(|(value, _)| left < value) {
-                    least = Some((left, [i.min(j), i.max(j)]));
+                }
+                let apart = (cost(other, &record)? - right).max(0.0);
+                if least.is_none_or(|(value, _)| apart < value) {
+                    least = Some((apart, [i.min(j), i.max(j)]));
                 }
             }
         }
@@ -90,8 +94,9 @@ impl<'f> Rivals<'f> {
     }
 }
 
-/// The least objective of a model on a record that has no noise; `None` where it is no number.
-fn misfit(posterior: &Posterior, record: &Record) -> Option<f64> {
+/// What a model pays on a record that has no noise: its least objective, and ½ ln det (I + Bᵀ A B) for what the record says
+/// of its constants. `None` where it is no number.
+fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
     let fit = posterior.fit;
     let stepper = Stepper::over(
         &fit.model,
@@ -114,12 +119,12 @@ fn misfit(posterior: &Posterior, record: &Record) -> Option<f64> {
     let first = smoother(problem, &theta).filtered();
     let (mut states, cost) = smoother(problem, &theta).minimise(first, STATE_STEPS);
     let mut value = total(&cost, &w);
+    let mut occam = 0.0;
     for _ in 0..STEPS {
         let (equations, _) = smoother(problem, &theta).eliminate(&states, 1, 0);
         let descent = posterior.seen(&equations.b);
-        let Some(r) = factor(posterior.information(&equations)) else {
-            break;
-        };
+        let r = factor(posterior.information(&equations))?;
+        occam = 0.5 * r.log_determinant();
         let right: Vec<f64> = descent.iter().zip(&w).map(|(b, w)| b - w).collect();
         let step = r.solve(&right);
         let better = (0..=HALVINGS).find_map(|halved| {
@@ -139,7 +144,8 @@ fn misfit(posterior: &Posterior, record: &Record) -> Option<f64> {
             break;
         }
     }
-    value.is_finite().then_some(value)
+    let paid = value + occam;
+    paid.is_finite().then_some(paid)
 }
 
 /// The smoother of a problem with θ fixed.

@@ -22,7 +22,9 @@ use latens::numerics::linalg::normal::NormalEquations;
 use latens::numerics::objective::Noise;
 use latens::numerics::step::Stepper;
 
-/// Rows of A for each direction of θ: neighbouring samples say nearly the same, and every which one stands for all.
+/// Products that A may take, and rows of it for each direction of θ that are taken in any case: of more, every which
+/// one stands for all, since neighbouring samples say nearly the same.
+const WORK: f64 = 2e9;
 const ROWS: usize = 4;
 
 /// What a fit knows of θ.
@@ -101,7 +103,9 @@ impl<'f> Posterior<'f> {
             noise: &noise,
         };
         let readings = record.outputs.iter().filter(|y| !y.is_nan()).count();
-        let thinning = (readings / (ROWS * fit.theta.len().max(1))).max(1);
+        let d = fit.theta.len().max(1);
+        let affordable = (readings as f64 * (d * d) as f64 / WORK).ceil() as usize;
+        let thinning = affordable.min(readings / (ROWS * d)).max(1);
         let (equations, _) = smoother.eliminate(states, thinning, 0);
         factor(self.information(&equations))
     }

@@ -279,7 +279,10 @@ impl Space {
     pub fn setups(&self, fit: &Fit) -> Result<Vec<Setup>, Error> {
         let model = &fit.model;
         let (ranges, families) = (self.ranges(model)?, self.families(model)?);
-        let first = fit.trained().first().map(|t| t.record.clone());
+        let first = fit.trained().first().map(|t| Record {
+            name: fit.facts_of(t).file.clone(),
+            ..t.record.clone()
+        });
         let first = first.ok_or_else(|| {
             Error::Setting("the records of the fit are needed, and its folder has none".into())
         })?;

@@ -107,21 +107,25 @@ fn of_goals(designed: &Designed, best: &Experiment) -> String {
         let again = again.map_or(String::new(), |r| {
             format!(" (the first record once more: {})", percent(*r))
         });
-        format!("{} to {}{again}", goal.name, percent(**left))
+        format!(
+            "{} to {} of what it is now{again}",
+            goal.name,
+            percent(**left)
+        )
     });
     let each: Vec<String> = each.collect();
     let each = list(&each.iter().map(String::as_str).collect::<Vec<_>>());
     let of = match designed.by.as_str() {
-        "functions" => "of the learned function, where these experiments and the records go,",
+        "functions" => "of the learned function where these experiments and the records go",
         "constants" => "of the constants",
         _ => "of the prediction",
     };
     if own.iter().all(|(_, (_, left))| **left > LITTLE) {
         return format!(
-            "none of these experiments would tell much more: the best shrinks the uncertainty {of} from what it is now only: {each}"
+            "none of these experiments would tell much more: the best shrinks the uncertainty {of} only a little: {each}"
         );
     }
-    format!("it would shrink the uncertainty {of} from what it is now: {each}")
+    format!("it would shrink the uncertainty {of}: {each}")
 }
 
 /// How many are as good as the best.

@@ -310,7 +310,11 @@ fn table(
             let apart = experiment.apart;
             row.push(apart.map_or("–".into(), |a| format!("{a:.1}")));
         }
-        row.push(text::percent(experiment.outside));
+        row.push(if experiment.outside > 0.0 {
+            text::percent(experiment.outside)
+        } else {
+            "0 %".into()
+        });
         row.push(shown(experiment, options));
         rows.push(row);
     }
