@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment, and what it would leave of each uncertainty."""
+    """An experiment, and what it would leave of each uncertainty.
+
+    >>> best = fit.design(inputs={"u": "step:-1..1"}, candidates=2).best
+    >>> best.rank, best.measured, 0 <= best.outside <= 1
+    (1, ['q'], True)
+    """
 
     #: From 1, the best.
     rank: int
@@ -46,7 +51,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Design:
-    """Experiments, best first, and what to do next in words."""
+    """Experiments, best first, and what to do next in words.
+
+    >>> found = fit.design(inputs={"u": "step:-1..1"}, candidates=2)
+    >>> found.by, len(found.experiments), found.verdict[0].startswith("next: ")
+    ('functions', 2, True)
+    """
 
     experiments: list[Experiment]
     #: What to do next, and how far to trust it.
@@ -87,15 +97,27 @@ class Design:
 
     @property
     def best(self) -> Experiment:
-        """The experiment to do next."""
+        """The experiment to do next.
+
+        >>> found = fit.design(inputs={"u": "step:-1..1"}, candidates=2)
+        >>> found.best is found.experiments[0]
+        True
+        """
         return self.experiments[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the picture as an SVG file."""
+        """Writes the picture as an SVG file.
+
+        >>> fit.design(inputs={"u": "step:-1..1"}, candidates=2).save("design.svg")
+        """
         pathlib.Path(path).write_text(self.svg, encoding="utf-8")
 
     def to_frame(self) -> pandas.DataFrame:
-        """The experiments as a table, a row each."""
+        """The experiments as a table, a row each.
+
+        >>> len(fit.design(inputs={"u": "step:-1..1"}, candidates=2).to_frame())
+        2
+        """
         import pandas
 
         rows = [
