@@ -1,6 +1,6 @@
 //! Whether the experiment that `latens design` proposes is better than one taken at random.
 //!
-//! `cargo run --release -p latens-lab --example design -- [--seed 1] [--random 10] [--candidates 32] [system …]`
+//! `cargo run --release -p latens-design --example study -- [--seed 1] [--random 10] [--candidates 32] [system …]`
 //!
 //! A system is learned from its own record. A second record is taken from the true equations: that which the design
 //! proposes, then so many random ones of the same space. After each the model is learned again from both
