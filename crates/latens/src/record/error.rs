@@ -288,12 +288,11 @@ pub enum RecordError {
     GroupMissing { at: Cell },
     /// A record of two groups.
     #[error(
-        "{at}: the group is '{second}' here and '{first}' before; a record belongs to one group: cut the file where the label changes"
+        "{at}: the group is '{}' here and '{}' before; a record belongs to one group: cut the file where the label changes", .labels.1, .labels.0
     )]
     GroupsMixed {
         at: Cell,
-        first: String,
-        second: String,
+        labels: Box<(String, String)>,
     },
     /// A label that is no name.
     #[error("{at}: the label of the group has more than 100 characters; shorten it")]

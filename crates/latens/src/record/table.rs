@@ -260,8 +260,7 @@ impl<V: AsRef<[f64]>> Table<V> {
         };
         let mixed = |row, first: String, second: String| RecordError::GroupsMixed {
             at: self.cell(column, row),
-            first,
-            second,
+            labels: Box::new((first, second)),
         };
         if let Some(Label { first, other }) = &self.columns[column].label {
             return match other {
