@@ -12,7 +12,7 @@ from . import systems
 from ._compare import Comparison, ConstantProfile, Profile, Residuals, ResidualTest, compare
 from ._constants import Constant, Constants, Population, Uncertain
 from ._design import Design, Experiment
-from ._distill import Distillation, Formula
+from ._distill import Distillation, Formula, FormulaCurve
 from ._errors import (
     Diverged,
     Error,
@@ -49,6 +49,7 @@ __all__ = [
     "FitRecord",
     "FitWarning",
     "Formula",
+    "FormulaCurve",
     "Model",
     "ModelError",
     "Network",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union, overload
 
 from ._errors import SettingError
+from ._latens import write_text
 
 if TYPE_CHECKING:
     import pandas
@@ -146,7 +147,7 @@ class Profile:
         """
         if pathlib.Path(path).suffix != ".svg":
             raise SettingError(f"{os.fspath(path)} is no .svg; `latens profile RUN -o FILE` writes .pdf and .png too")
-        pathlib.Path(path).write_text(self._figure, encoding="utf-8")
+        write_text(os.fspath(path), self._figure)
 
     def _repr_svg_(self) -> str:
         return self._figure

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pathlib
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._latens import write_text
 from ._record import Array
 
 if TYPE_CHECKING:
-    import os
-
     import pandas
 
 
@@ -110,7 +109,7 @@ class Design:
 
         >>> fit.design(inputs={"u": "step:-1..1"}, candidates=2).save("design.svg")
         """
-        pathlib.Path(path).write_text(self.svg, encoding="utf-8")
+        write_text(os.fspath(path), self.svg)
 
     def to_frame(self) -> pandas.DataFrame:
         """The experiments as a table, a row each.

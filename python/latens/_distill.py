@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ._constants import Uncertain
+from ._latens import write_text
+from ._record import Array
 
 if TYPE_CHECKING:
     import pandas
@@ -69,6 +74,26 @@ class Formula:
 
 
 @dataclass(frozen=True)
+class FormulaCurve:
+    """What a network and the best formulas for it say at points that training met.
+
+    >>> curve = fit.distill(candidates=2, proposed=["viscous*v"]).curves["friction"]
+    >>> curve.arguments, curve.values.shape == curve.std.shape == curve.points["v"].shape
+    (['v'], True)
+    """
+
+    #: The arguments of the network, as they stand in the model file.
+    arguments: list[str]
+    #: By argument: its value at each point.
+    points: dict[str, Array]
+    #: What the network says there, and its standard deviation.
+    values: Array
+    std: Array
+    #: By rank: what a formula says there, with the constants of its own fit.
+    formulas: dict[int, Array]
+
+
+@dataclass(frozen=True)
 class Distillation:
     """Formulas for what the networks of a fit have learned, best first.
 
@@ -86,12 +111,16 @@ class Distillation:
     front: list[dict[str, Any]]
     #: ln p(y), free run and validation error of the fit with its networks.
     network: dict[str, float | None]
+    #: By network, or by `network.output` where there are several: network and formulas where training went.
+    curves: dict[str, FormulaCurve] = field(repr=False)
+    #: The page that shows all of it.
+    page: str = field(repr=False)
 
     @classmethod
-    def _of(cls, found: dict[str, Any]) -> Distillation:
-        several = len(found["formulas"][0]["expressions"]) > 1 if found["formulas"] else False
+    def _of(cls, found: dict[str, Any], page: str) -> Distillation:
+        several = len(found["curves"]) > 1
 
-        def name(expression: dict[str, str]) -> str:
+        def name(expression: dict[str, Any]) -> str:
             return f"{expression['network']}.{expression['output']}" if several else expression["network"]
 
         formulas = [
@@ -110,7 +139,24 @@ class Distillation:
             for one in found["formulas"]
         ]
         network = {key: found[f"network_{key}"] for key in ("evidence", "free_run", "validation")}
-        return cls(formulas, found["equally_good"], found["verdict"], found["front"], network)
+        curves = {
+            name(one): FormulaCurve(
+                arguments=one["arguments"],
+                points={text: np.array([p[j] for p in one["points"]]) for j, text in enumerate(one["arguments"])},
+                values=np.array(one["values"], dtype=float),
+                std=np.array(one["std"], dtype=float),
+                formulas={k + 1: np.array(values, dtype=float) for k, values in enumerate(one["formulas"])},
+            )
+            for one in found["curves"]
+        }
+        return cls(formulas, found["equally_good"], found["verdict"], found["front"], network, curves, page)
+
+    def report(self, path: str | os.PathLike[str] = "formulas.html") -> None:
+        """Writes the page of the formulas: the table, the front of size against error, and the curves over each other.
+
+        >>> fit.distill(candidates=2, proposed=["viscous*v"]).report("formulas.html")
+        """
+        write_text(os.fspath(path), self.page)
 
     def to_frame(self) -> pandas.DataFrame:
         """The formulas as a table, a row each.

@@ -739,8 +739,8 @@ class Fit:
         if candidates < 1:
             raise SettingError("candidates= is a number of formulas to fit again: at least 1")
         hear = print if progress else None
-        text, interrupted = self._raw.distill(candidates, list(proposed), hear)
-        found = Distillation._of(json.loads(text))
+        text, page, interrupted = self._raw.distill(candidates, list(proposed), hear)
+        found = Distillation._of(json.loads(text), page)
         if interrupted:
             self.interrupted = found
             raise KeyboardInterrupt("the search was stopped; what it has found so far is fit.interrupted")

@@ -39,6 +39,12 @@ fn write(path: PathBuf, bytes: &[u8]) -> Result<()> {
     })?)
 }
 
+/// Writes a text file, whole or not at all.
+#[pyfunction]
+pub fn write_text(path: PathBuf, text: &str) -> Result<()> {
+    write(path, text.as_bytes())
+}
+
 /// Writes the folder of a fit.
 pub fn save(fit: &latens::Fit, folder: PathBuf, force: bool) -> Result<()> {
     if force {
@@ -412,23 +418,26 @@ impl Fit {
         Ok((files.collect(), written.notes))
     }
 
-    /// Formulas for its networks as JSON, and whether Ctrl-C ended the search.
+    /// Formulas for its networks as JSON, their page, and whether Ctrl-C ended the search.
     fn distill(
         &self,
         py: Python,
         candidates: usize,
         proposed: Vec<String>,
         hear: Option<Py<PyAny>>,
-    ) -> PyResult<(String, bool)> {
+    ) -> PyResult<(String, String, bool)> {
         let options = latens_distill::Options {
             candidates: candidates.max(1),
             proposed,
         };
         let fit = self.0.clone();
-        watched::run(py, hear.as_ref(), move |watch| {
+        let found = watched::run(py, hear.as_ref(), move |watch| {
             let found = latens_distill::distill(&fit, &options, watch)?;
-            Ok(serde_json::json!(found).to_string())
-        })
+            let page = latens_report::formulas::html(&fit, &found, false);
+            Ok((serde_json::json!(found).to_string(), page))
+        });
+        let ((text, page), interrupted) = found?;
+        Ok((text, page, interrupted))
     }
 
     /// Experiments, best first, as JSON with the runs of the best, the picture as SVG, and whether Ctrl-C ended

@@ -15,7 +15,7 @@ mod watched;
 #[pyo3::pymodule]
 mod _latens {
     #[pymodule_export]
-    use super::fit::Fit;
+    use super::fit::{Fit, write_text};
     #[pymodule_export]
     use super::learn::Job;
     #[pymodule_export]

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
+use crate::evolve::evolve;
 use crate::formula::{Formula, Term};
-use crate::library::Library;
+use crate::library::{FEW_ARGUMENTS, Library};
 use crate::refine::{Refined, refine};
 use crate::samples::Target;
 use crate::select::{Chosen, Dictionary, TERMS};
@@ -16,6 +17,10 @@ const PRUNED: usize = 6;
 const WITHIN: f64 = 2.0;
 /// Arguments up to which all kinds of terms are looked at.
 const FEW: usize = 2;
+/// Constants up to which a formula from the library is simple enough for nothing else to be looked for.
+const SIMPLE: usize = 5;
+/// The seed of what is tried at random: the same fit has the same formulas.
+const SEED: u64 = 1;
 /// Rounds of refining inner constants and choosing terms again.
 const ROUNDS: usize = 2;
 
@@ -54,6 +59,13 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
     }
     if !within(target, &pool) {
         curved(target, library, all, &mut pool);
+    }
+    let arguments = target.points.first().map_or(0, Vec::len);
+    // a sum of many terms follows anything
+    let simple = |r: &Refined| r.formula.constants.len() <= SIMPLE;
+    let simple: Vec<Refined> = pool.iter().filter(|r| simple(r)).cloned().collect();
+    if arguments <= FEW_ARGUMENTS && !within(target, &simple) {
+        pool.extend(evolve(target, SEED));
     }
     for own in proposed {
         let mut found = pool.iter_mut().map(|r| &mut r.formula);

@@ -201,6 +201,7 @@ fn fitted(
             names: names(&front.base(fronts.len()), formula, model),
             formula,
             scales,
+            units: front.units_of(formula).unwrap_or_default(),
         });
     }
     let text = rewrite::rewrite(model, &replacements)?;
@@ -215,6 +216,7 @@ fn fitted(
             network: r.network.into(),
             output: r.output.into(),
             constants: r.names.clone(),
+            form: r.formula.text.clone(),
             text: r.formula.shown(&front.arguments, &r.names),
             with_values: r.formula.shown(&front.arguments, &values),
         }

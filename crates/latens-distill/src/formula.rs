@@ -42,6 +42,12 @@ pub fn fill(text: &str, mark: char, with: impl Fn(usize) -> String) -> String {
     out + rest
 }
 
+/// A formula with names of the model language: `a1` for `#1`, `c1` for `$1`.
+pub fn named(text: &str) -> String {
+    let text = fill(text, '#', |j| format!("a{}", j + 1));
+    fill(&text, '$', |i| format!("c{}", i + 1))
+}
+
 impl Term {
     /// One without inner constants.
     pub fn plain(text: impl Into<String>) -> Self {
@@ -164,8 +170,7 @@ impl Compiled {
             text += &format!("a{j} = \"\"\n");
         }
         for (k, formula) in texts.iter().enumerate() {
-            let formula = fill(formula, '#', |j| format!("a{}", j + 1));
-            let formula = fill(&formula, '$', |i| format!("c{}", i + 1));
+            let formula = named(formula);
             text += &format!("[states.y{k}]\nderivative = \"{formula}\"\n");
         }
         text += "[measurements]\ny0 = \"y0\"\n";

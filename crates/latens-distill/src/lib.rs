@@ -2,7 +2,7 @@
 //!
 //! A network knows its equation where training took it; a formula, if it is the right one, holds
 //! everywhere. [`distill`] looks for formulas that the posterior of a network allows
-//! ([`samples`], [`library`], [`select`], [`refine`]), puts the best ones in the place of the network
+//! ([`samples`], [`library`], [`select`], [`refine`], [`evolve`]), puts the best ones in the place of the network
 //! ([`rewrite`]) and fits each of these models again to the records of the fit ([`refit`]): what the records say of a
 //! formula is its evidence there, not how well it follows the network. What they cannot tell apart
 //! is said in words ([`verdict`]).
@@ -11,6 +11,7 @@
 
 pub mod candidates;
 mod choice;
+mod evolve;
 pub mod formula;
 pub mod library;
 pub mod refine;
@@ -18,12 +19,13 @@ pub mod refit;
 pub mod rewrite;
 pub mod samples;
 pub mod select;
+mod tree;
 pub mod verdict;
 
 use latens::described;
 use latens::fit::Constant;
-use latens::model::Model;
 use latens::model::syntax::read;
+use latens::model::{FormulaUnits, Model};
 use latens::{Error, Fit};
 use serde::Serialize;
 
@@ -109,6 +111,8 @@ pub struct Distilled {
     pub front: Vec<FrontPoint>,
     /// The formulas that were fitted again, best first.
     pub formulas: Vec<Ranked>,
+    /// What the networks and the best formulas say where training went, output by output.
+    pub curves: Vec<Curve>,
     /// How many of them, from the first, the data do not tell apart; 0 where none follows them as the
     /// network does.
     pub equally_good: usize,
@@ -169,10 +173,36 @@ pub struct Expression {
     pub output: String,
     /// The names of its constants.
     pub constants: Vec<String>,
+    /// With `#1` for its first argument and `$1` for its first constant.
+    #[serde(skip)]
+    pub form: String,
     /// With the names of its constants.
     pub text: String,
     /// With their values.
     pub with_values: String,
+}
+
+/// An output of a network at points that training met, and what formulas say there.
+#[derive(Debug, Clone, Serialize)]
+pub struct Curve {
+    /// The network.
+    pub network: String,
+    /// Which of its outputs.
+    pub output: String,
+    /// Its unit, where something says so.
+    pub unit: Option<String>,
+    /// The arguments, as they stand in the model file.
+    pub arguments: Vec<String>,
+    /// The unit of each, where something says so.
+    pub argument_units: Vec<Option<String>>,
+    /// The arguments at each point.
+    pub points: Vec<Vec<f64>>,
+    /// What the network says there.
+    pub values: Vec<f64>,
+    /// Its standard deviation there.
+    pub std: Vec<f64>,
+    /// What the best formulas say there, with the constants of their fits: the first one's values first.
+    pub formulas: Vec<Vec<f64>>,
 }
 }
 
@@ -180,7 +210,9 @@ pub struct Expression {
 struct Front {
     network: String,
     output: String,
+    unit: Option<String>,
     arguments: Vec<String>,
+    argument_units: Vec<Option<String>>,
     best: Vec<(Refined, bool)>,
 }
 
@@ -192,6 +224,25 @@ impl Front {
         } else {
             self.network.clone()
         }
+    }
+
+    /// The unit of each constant of a formula, where it follows; `None` where the formula cannot have one
+    /// dimension.
+    fn units_of(&self, formula: &Formula) -> Option<Vec<Option<String>>> {
+        let constants: Vec<String> = (1..=formula.constants.len())
+            .map(|k| format!("c{k}"))
+            .collect();
+        let arguments = self.argument_units.iter().enumerate();
+        let arguments: Vec<(String, Option<String>)> = arguments
+            .map(|(j, unit)| (format!("a{}", j + 1), unit.clone()))
+            .collect();
+        let units = FormulaUnits {
+            text: &formula::named(&formula.text),
+            arguments: &arguments,
+            constants: &constants,
+            whole: self.unit.as_deref(),
+        };
+        units.of_constants()
     }
 }
 
@@ -244,6 +295,7 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         network_validation: None,
         network_size: fit.theta.len(),
         formulas: verdict::without_needless(formulas),
+        curves: vec![],
         front: fronts
             .iter()
             .zip(&targets)
@@ -254,6 +306,10 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         stopped,
     };
     verdict::judge(&mut distilled, &Reached::of(fit));
+    let each = fronts.iter().zip(&targets).enumerate();
+    distilled.curves = each
+        .map(|(k, (front, target))| curve(front, target, k, &distilled))
+        .collect();
     Ok(distilled)
 }
 
@@ -268,37 +324,71 @@ fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Re
         network.name.clone()
     };
     watch.step(Step::Searching { name });
-    let units = fit.model.units(target.network).arguments.into_iter();
-    let units: Vec<String> = units.map(Option::unwrap_or_default).collect();
+    let units = fit.model.units(target.network);
+    let mut front = Front {
+        network: network.name.clone(),
+        unit: units.outputs[target.output].clone(),
+        output,
+        arguments,
+        argument_units: units.arguments,
+        best: vec![],
+    };
     let (file, _) = read(&fit.model.text);
     let own = file
         .networks
         .iter()
         .filter(|n| n.name.value == network.name);
     let own = own.flat_map(|n| &n.library).map(|text| {
-        let formula = proposal(text, &arguments)?;
+        let formula = proposal(text, &front, true)?;
         Ok(Term {
             text: format!("({})", formula.text),
             inner: formula.constants,
         })
     });
     let own: Result<Vec<Term>, Error> = own.collect();
-    let library = Library::new(target, &units, &own?);
+    let library = Library::new(target, &front.argument_units, &own?);
     let proposed = options.proposed.iter();
     let proposed: Result<Vec<Formula>, Error> =
-        proposed.map(|text| proposal(text, &arguments)).collect();
+        proposed.map(|text| proposal(text, &front, false)).collect();
     let proposed = proposed?;
     let found = candidates::candidates(target, &library, &proposed);
     let marked = found.into_iter().map(|refined| {
         let own = proposed.iter().any(|p| p.text == refined.formula.text);
         (refined, own)
     });
-    Ok(Front {
-        network: network.name.clone(),
-        output,
-        arguments,
-        best: marked.collect(),
-    })
+    let marked = marked.filter(|(refined, _)| front.units_of(&refined.formula).is_some());
+    front.best = marked.collect();
+    Ok(front)
+}
+
+/// Formulas of which a curve is kept.
+const CURVES: usize = 6;
+
+/// What a network and the best formulas for it say where training went.
+fn curve(front: &Front, target: &Target, place: usize, found: &Distilled) -> Curve {
+    let values = |ranked: &Ranked| {
+        let own = &ranked.expressions[place];
+        let value = |name: &String| {
+            let known = ranked.constants.iter().find(|c| c.name == *name);
+            known.map_or(f64::NAN, |c| c.value)
+        };
+        let constants: Vec<f64> = own.constants.iter().map(value).collect();
+        let compiled = formula::Compiled::new(&[&own.form], front.arguments.len(), constants.len());
+        let compiled = compiled.expect("it has been compiled before");
+        compiled.values(&target.points, &constants).remove(0)
+    };
+    let count = CURVES.min(found.equally_good.max(1));
+    Curve {
+        network: front.network.clone(),
+        output: front.output.clone(),
+        unit: front.unit.clone(),
+        arguments: front.arguments.clone(),
+        argument_units: front.argument_units.clone(),
+        points: target.points.clone(),
+        values: target.values.clone(),
+        std: target.std.clone(),
+        formulas: found.formulas.iter().take(count).map(values).collect(),
+    }
 }
 
 /// The best formula of each number of constants, as long as more of them follow the network better.
@@ -335,8 +425,10 @@ fn points(front: &Front, target: &Target) -> Vec<FrontPoint> {
     points
 }
 
-/// A formula of the user: names that are no arguments and no functions are constants.
-fn proposal(text: &str, arguments: &[String]) -> Result<Formula, Error> {
+/// A formula of the user, or a term that a factor stands before: names that are no arguments and no functions are
+/// constants.
+fn proposal(text: &str, front: &Front, is_term: bool) -> Result<Formula, Error> {
+    let arguments = &front.arguments;
     let mut names: Vec<String> = vec![];
     let mut out = String::new();
     let mut rest = text;
@@ -385,6 +477,30 @@ fn proposal(text: &str, arguments: &[String]) -> Result<Formula, Error> {
         let arguments = arguments.join(", ");
         return Err(Error::Setting(format!(
             "the formula `{text}` has a mistake: write it in the arguments of the network ({arguments}; the k-th is also `argk`), functions of the model language and names for constants\n{reason}"
+        )));
+    }
+    let whole = if is_term {
+        // the factor makes up for any unit
+        Formula::sum(
+            vec![Term {
+                text: format!("({})", formula.text),
+                inner: formula.constants.clone(),
+            }],
+            &[1.0],
+            None,
+        )
+    } else {
+        formula.clone()
+    };
+    if front.units_of(&whole).is_none() {
+        let units = front.argument_units.iter().zip(arguments);
+        let units = units.filter_map(|(unit, name)| Some(format!("{name} in {}", unit.as_ref()?)));
+        let own = front.unit.as_ref().filter(|_| !is_term);
+        let own = own.map(|unit| format!("{} in {unit}", front.output));
+        let units: Vec<String> = units.chain(own).collect();
+        return Err(Error::Setting(format!(
+            "the formula `{text}` has no unit: with {}, parts of different dimensions are added or compared, or a function is taken of something with a dimension; give each term a constant of its own, and write exp(x/c)",
+            units.join(", ")
         )));
     }
     Ok(formula)

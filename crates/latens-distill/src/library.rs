@@ -6,7 +6,7 @@ use crate::formula::Term;
 use crate::samples::Target;
 
 /// Arguments up to which functions with inner constants are also multiplied by other arguments.
-const FEW_ARGUMENTS: usize = 4;
+pub const FEW_ARGUMENTS: usize = 4;
 
 /// What is known of an argument.
 #[derive(Debug, Clone, Copy)]
@@ -44,14 +44,14 @@ pub struct Library {
 
 impl Library {
     /// For a target whose arguments have these units; `own` are terms of the user.
-    pub fn new(target: &Target, units: &[String], own: &[Term]) -> Self {
+    pub fn new(target: &Target, units: &[Option<String>], own: &[Term]) -> Self {
         let arguments: Vec<Argument> = (0..units.len())
             .map(|j| {
-                let unit = units[j].as_str();
+                let unit = units[j].as_deref();
                 Argument {
                     least: target.argument(j).fold(f64::INFINITY, f64::min),
                     most: target.argument(j).fold(f64::NEG_INFINITY, f64::max),
-                    is_angle: matches!(unit, "rad" | "°" | "deg"),
+                    is_angle: matches!(unit, Some("rad" | "°" | "deg")),
                 }
             })
             .collect();

@@ -21,6 +21,8 @@ pub struct Replacement<'a> {
     pub names: Vec<String>,
     /// How large each may be.
     pub scales: &'a [f64],
+    /// The unit of each, where it follows from those of the arguments and of the output.
+    pub units: Vec<Option<String>>,
 }
 
 /// The text of a model with formulas for all its networks.
@@ -147,9 +149,14 @@ fn with_unknowns(text: &str, replacements: &[Replacement]) -> String {
     let mut own = String::new();
     for replacement in replacements {
         let values = replacement.formula.constants.iter().zip(replacement.scales);
-        for (name, (value, scale)) in replacement.names.iter().zip(values) {
+        let names = replacement.names.iter().zip(&replacement.units);
+        for ((name, unit), (value, scale)) in names.zip(values) {
             let (guess, scale) = (number(*value, 6), number(*scale, 2));
-            let _ = writeln!(own, "{name} = {{ guess = {guess}, scale = {scale} }}");
+            let _ = write!(own, "{name} = {{ guess = {guess}, scale = {scale}");
+            if let Some(unit) = unit.as_ref().filter(|unit| !unit.is_empty()) {
+                let _ = write!(own, ", unit = \"{unit}\"");
+            }
+            own += " }\n";
         }
     }
     if own.is_empty() {

@@ -24,7 +24,9 @@ pub struct Target {
     pub points: Vec<Vec<f64>>,
     /// Its value at each point.
     pub values: Vec<f64>,
-    /// The same, independent and of variance one.
+    /// Its standard deviation there.
+    pub std: Vec<f64>,
+    /// The values, independent and of variance one.
     pub white: Vec<f64>,
     factor: Factor,
 }
@@ -88,6 +90,7 @@ impl Target {
         Some(Self {
             network,
             output,
+            std: (0..m).map(|k| covariance[(k, k)].max(0.0).sqrt()).collect(),
             white: factor.whiten(&values),
             points,
             values,

@@ -57,7 +57,7 @@ pub use file::{Hold, KEYS, Method};
 pub use system::{Fault, Programs, System, Workspace};
 pub use tape::Point;
 pub use truth::{HeldOut, Truth};
-pub use units::NetworkUnits;
+pub use units::{FormulaUnits, NetworkUnits};
 
 use expression::{Expr, Kind};
 use file::{At, ModelFile};

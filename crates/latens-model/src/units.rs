@@ -4,7 +4,11 @@
 //! others, as a factor what is left of the whole. A number without a unit may stand for anything (`2*v` with 2
 //! per second), so that nothing follows across one. Where two places say different things, nothing is said.
 
+mod formula;
+
 use std::collections::BTreeMap;
+
+pub use formula::FormulaUnits;
 
 use super::expression::{Expr, Kind, Operator};
 use super::file::ModelFile;
@@ -32,20 +36,20 @@ pub(crate) fn of_network(file: &ModelFile, network: usize, arguments: usize) -> 
     };
     calls.everywhere();
     let outputs = calls.found.iter().enumerate().map(|(k, found)| {
-        let shown = || Some(shown(file, &agreed(found)?));
+        let shown = || Some(shown(&written(file), &agreed(found)?));
         given(k).cloned().or_else(shown)
     });
     let arguments = calls.arguments.iter();
     NetworkUnits {
         outputs: outputs.collect(),
         arguments: arguments
-            .map(|found| Some(shown(file, &agreed(found)?)))
+            .map(|found| Some(shown(&written(file), &agreed(found)?)))
             .collect(),
     }
 }
 
 /// A product of powers of names; empty where there is no dimension.
-type Unit = BTreeMap<String, i32>;
+type Unit = BTreeMap<String, f64>;
 
 /// What all places say.
 fn agreed(found: &[Option<Unit>]) -> Option<Unit> {
@@ -74,7 +78,7 @@ impl Calls<'_> {
         for state in &file.states {
             let rate = time.as_ref().map(|time| {
                 let own = parsed(&state.unit).unwrap_or_default();
-                product(&own, time, -1)
+                product(&own, time, -1.0)
             });
             if let Some(derivative) = &state.derivative {
                 self.visit(derivative, rate);
@@ -129,12 +133,12 @@ impl Calls<'_> {
                         (of_right, of_left)
                     }
                     Operator::Multiply => (
-                        times(whole.as_ref(), of_right.as_ref(), -1),
-                        times(whole.as_ref(), of_left.as_ref(), -1),
+                        times(whole.as_ref(), of_right.as_ref(), -1.0),
+                        times(whole.as_ref(), of_left.as_ref(), -1.0),
                     ),
                     Operator::Divide => (
-                        times(whole.as_ref(), of_right.as_ref(), 1),
-                        times(of_left.as_ref(), whole.as_ref(), -1),
+                        times(whole.as_ref(), of_right.as_ref(), 1.0),
+                        times(of_left.as_ref(), whole.as_ref(), -1.0),
                     ),
                     _ => (None, None),
                 };
@@ -160,11 +164,11 @@ impl Calls<'_> {
                 let [of_left, of_right] = [left, right].map(|side| self.unit(side));
                 match operator {
                     Operator::Add | Operator::Subtract => together(of_left, of_right),
-                    Operator::Multiply => times(of_left.as_ref(), of_right.as_ref(), 1),
-                    Operator::Divide => times(of_left.as_ref(), of_right.as_ref(), -1),
+                    Operator::Multiply => times(of_left.as_ref(), of_right.as_ref(), 1.0),
+                    Operator::Divide => times(of_left.as_ref(), of_right.as_ref(), -1.0),
                     Operator::Power => match right.kind {
-                        Kind::Number(power) if power.fract() == 0.0 && power.abs() < 9.0 => {
-                            Some(product(&Unit::new(), &of_left?, power as i32))
+                        Kind::Number(power) if power.abs() < 9.0 => {
+                            Some(product(&Unit::new(), &of_left?, power))
                         }
                         _ => None,
                     },
@@ -212,17 +216,17 @@ fn together(a: Option<Unit>, b: Option<Unit>) -> Option<Unit> {
     }
 }
 
-fn times(a: Option<&Unit>, b: Option<&Unit>, power: i32) -> Option<Unit> {
+fn times(a: Option<&Unit>, b: Option<&Unit>, power: f64) -> Option<Unit> {
     Some(product(a?, b?, power))
 }
 
 /// a·bᵖ.
-fn product(a: &Unit, b: &Unit, power: i32) -> Unit {
+fn product(a: &Unit, b: &Unit, power: f64) -> Unit {
     let mut unit = a.clone();
     for (name, exponent) in b {
-        *unit.entry(name.clone()).or_insert(0) += power * exponent;
+        *unit.entry(name.clone()).or_insert(0.0) += power * exponent;
     }
-    unit.retain(|_, exponent| *exponent != 0);
+    unit.retain(|_, exponent| *exponent != 0.0);
     unit
 }
 
@@ -232,15 +236,15 @@ fn parsed(text: &str) -> Option<Unit> {
     let mut unit = Unit::new();
     let text = text.trim();
     let mut rest = text;
-    let (mut sign, mut within) = (1, false);
+    let (mut sign, mut within) = (1.0, false);
     // whether a factor has just ended without anything between it and the next
     let mut adjacent = false;
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
         match c {
-            '(' if sign < 0 && !within => (within, adjacent) = (true, false),
-            ')' if within => (within, sign, adjacent) = (false, 1, true),
-            '/' if !within => (sign, adjacent) = (-1, false),
+            '(' if sign < 0.0 && !within => (within, adjacent) = (true, false),
+            ')' if within => (within, sign, adjacent) = (false, 1.0, true),
+            '/' if !within => (sign, adjacent) = (-1.0, false),
             '*' | '·' | '⋅' | ' ' => adjacent = false,
             '1' | '-' | '–' if !adjacent => {}
             _ if c.is_alphabetic() || matches!(c, '°' | '%' | '\'') => {
@@ -255,7 +259,7 @@ fn parsed(text: &str) -> Option<Unit> {
                     unit = product(&unit, &Unit::from([(name.into(), power)]), sign * exponent);
                 }
                 // a stroke is for the next factor alone, but for one in brackets
-                sign = if within { sign } else { 1 };
+                sign = if within { sign } else { 1.0 };
                 adjacent = true;
                 rest = after;
                 continue;
@@ -267,57 +271,68 @@ fn parsed(text: &str) -> Option<Unit> {
     (!text.is_empty() && !within).then_some(unit)
 }
 
-/// The exponent behind a name, and what follows it.
-fn exponent(text: &str) -> Option<(i32, &str)> {
+/// The exponent behind a name, and what follows it; behind `^` it may be a decimal.
+fn exponent(text: &str) -> Option<(f64, &str)> {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raised = text.strip_prefix('^');
     let mut rest = raised.unwrap_or(text);
-    let (mut value, mut sign, mut any) = (0, 1, false);
+    let (mut value, mut sign, mut any) = (0.0, 1.0, false);
     if let Some(after) = rest.strip_prefix('⁻').or_else(|| rest.strip_prefix('-')) {
-        (sign, rest) = (-1, after);
+        (sign, rest) = (-1.0, after);
+    }
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (decimal, after) = rest.split_at(end.unwrap_or(rest.len()));
+    if raised.is_some() && decimal.contains('.') {
+        let value: f64 = decimal.parse().ok()?;
+        return Some((sign * value, after));
     }
     while let Some(c) = rest.chars().next() {
         let small = RAISED.iter().position(|r| *r == c);
         let Some(digit) = small.or(c.to_digit(10).map(|d| d as usize)) else {
             break;
         };
-        value = value * 10 + digit as i32;
-        if value > 99 {
+        value = value * 10.0 + digit as f64;
+        if value > 99.0 {
             return None;
         }
         (rest, any) = (&rest[c.len_utf8()..], true);
     }
     match any {
         true => Some((sign * value, rest)),
-        false if sign < 0 || raised.is_some() => None,
-        false => Some((1, rest)),
+        false if sign < 0.0 || raised.is_some() => None,
+        false => Some((1.0, rest)),
     }
 }
 
 /// What a name is made of: a difference of degrees is one of kelvins, and an hour of a power is a product.
-fn plain(name: &str) -> Vec<(&str, i32)> {
+fn plain(name: &str) -> Vec<(&str, f64)> {
     match name {
-        "°C" | "degC" => vec![("K", 1)],
-        "Wh" | "kWh" | "MWh" | "Ah" | "mAh" => vec![(&name[..name.len() - 1], 1), ("h", 1)],
-        _ => vec![(name, 1)],
+        "°C" | "degC" => vec![("K", 1.0)],
+        "Wh" | "kWh" | "MWh" | "Ah" | "mAh" => vec![(&name[..name.len() - 1], 1.0), ("h", 1.0)],
+        _ => vec![(name, 1.0)],
     }
 }
 
-/// As the file writes it, where it does; else its names with their exponents.
-fn shown(file: &ModelFile, unit: &Unit) -> String {
-    let states = file.states.iter().map(|s| &s.unit);
-    let inputs = file.inputs.iter().map(|u| &u.unit);
-    let unknowns = file.unknowns.iter().map(|u| &u.unit);
-    let mut given = states.chain(inputs).chain(unknowns);
+/// The units that a file has, as it writes them.
+fn written(file: &ModelFile) -> Vec<&str> {
+    let states = file.states.iter().map(|s| s.unit.as_str());
+    let inputs = file.inputs.iter().map(|u| u.unit.as_str());
+    let unknowns = file.unknowns.iter().map(|u| u.unit.as_str());
+    states.chain(inputs).chain(unknowns).collect()
+}
+
+/// As somebody has written it, where it is among these; else its names with their exponents.
+fn shown(written: &[&str], unit: &Unit) -> String {
+    let mut given = written.iter();
     if let Some(text) = given.find(|text| parsed(text).as_ref() == Some(unit)) {
-        return text.clone();
+        return (*text).to_string();
     }
-    let side = |sign: i32| {
+    let side = |sign: f64| {
         let factors = unit.iter().filter(|(_, e)| e.signum() == sign);
         let factors = factors.map(|(name, exponent)| format!("{name}{}", raised(exponent.abs())));
         factors.collect::<Vec<_>>()
     };
-    let (above, below) = (side(1), side(-1));
+    let (above, below) = (side(1.0), side(-1.0));
     let over = if above.is_empty() {
         "1".into()
     } else {
@@ -331,7 +346,7 @@ fn shown(file: &ModelFile, unit: &Unit) -> String {
     }
 }
 
-fn raised(exponent: i32) -> String {
+fn raised(exponent: f64) -> String {
     let digit = |c: char| match c {
         '1' => '¹',
         '2' => '²',
@@ -339,9 +354,12 @@ fn raised(exponent: i32) -> String {
         // the others follow each other
         c => char::from_u32('⁰' as u32 + c as u32 - '0' as u32).unwrap_or(c),
     };
-    match exponent {
-        1 => String::new(),
-        _ => exponent.to_string().chars().map(digit).collect(),
+    if exponent == 1.0 {
+        String::new()
+    } else if exponent.fract() == 0.0 {
+        exponent.to_string().chars().map(digit).collect()
+    } else {
+        format!("^{exponent}")
     }
 }
 
@@ -420,6 +438,7 @@ mod tests {
             ("1/(min·mM)", "1/min/mM"),
             ("kWh", "kW h"),
             ("µA/cm²", "µA/cm2"),
+            ("kW/K^1.5", "kW K^-1.5"),
         ] {
             assert_eq!(parsed(a), parsed(b), "{a} {b}");
             assert!(parsed(a).is_some(), "{a}");

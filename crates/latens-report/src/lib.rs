@@ -25,6 +25,7 @@ pub mod evaluator;
 pub mod field;
 pub mod figures;
 mod foreseen;
+pub mod formulas;
 pub mod innovations;
 mod learned;
 pub mod outputs;

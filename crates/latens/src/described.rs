@@ -16,7 +16,7 @@ pub trait Described {
 }
 
 /// Declares structs whose schema is made of their fields and the words above these. A field that serde
-/// flattens has its own fields there; one that it may leave out is not required.
+/// flattens has its own fields there; one that it may leave out is not required, one that it skips is not there.
 #[macro_export]
 macro_rules! described {
     ($(
@@ -72,6 +72,9 @@ impl Object {
 
     /// Adds a field: its name, its documentation, what serde is told of it, and its type's schema.
     pub fn field(&mut self, name: &str, doc: &str, serde: &str, mut schema: Value) {
+        if serde == "(skip)" {
+            return;
+        }
         if serde.contains("flatten") {
             if let Value::Object(inner) = schema["properties"].take() {
                 self.properties.extend(inner);

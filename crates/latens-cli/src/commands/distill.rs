@@ -16,7 +16,7 @@ use crate::{interrupt, text};
 const AFTER_HELP: &str = "\
 Examples:
   latens distill run                            formulas for the networks of a run
-  latens distill run -o formulas                a model file of each, ready for `latens fit`
+  latens distill run -o formulas                a model file of each, ready for `latens fit`, and their page
   latens distill run --try \"a*v + b*tanh(v/c)\"  a formula of your own among them
 
 Formulas are found from what the posterior of the network allows where training took it. Each of the best
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// repeated
     #[arg(long = "try", value_name = "FORMULA")]
     proposed: Vec<String>,
-    /// A folder for a model file of each formula: 1.toml is the best
+    /// A folder for a model file of each formula, 1.toml is the best, and for their page
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Overwrite files that exist
@@ -53,6 +53,9 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
 }
+
+/// The page in the folder of model files.
+const PAGE: &str = "report.html";
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
@@ -72,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = distill(&fit, &options, &watch)?;
     interrupt::writing();
     let files = match place {
-        Some(place) => write(place, &found)?,
+        Some(place) => write(place, &fit, &found)?,
         None => vec![],
     };
     let interrupted = found.stopped;
@@ -94,8 +97,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Whether files that are to be written are there already.
 fn check(place: &Path, arguments: &Arguments) -> Result<(), Failure> {
-    let there = (1..=arguments.candidates)
-        .map(|rank| place.join(format!("{rank}.toml")))
+    let models = (1..=arguments.candidates).map(|rank| format!("{rank}.toml"));
+    let there = models
+        .chain([PAGE.into()])
+        .map(|name| place.join(name))
         .find(|path| path.exists());
     match there {
         Some(path) if !arguments.force => Err(Error::Setting(format!(
@@ -107,8 +112,8 @@ fn check(place: &Path, arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// A model file of each formula.
-fn write(place: &Path, found: &Distilled) -> Result<Vec<String>, Failure> {
+/// A model file of each formula, and the page.
+fn write(place: &Path, fit: &Fit, found: &Distilled) -> Result<Vec<String>, Failure> {
     let failed = |action: &'static str, path: &Path, source| Error::Io {
         action,
         path: path.into(),
@@ -122,6 +127,10 @@ fn write(place: &Path, found: &Distilled) -> Result<Vec<String>, Failure> {
         written.map_err(|e| failed("write", &path, e))?;
         files.push(path.display().to_string());
     }
+    let path = place.join(PAGE);
+    let page = latens_report::formulas::html(fit, found, true);
+    let written = write_atomic(&path, |out| out.write_all(page.as_bytes()));
+    written.map_err(|e| failed("write", &path, e))?;
     Ok(files)
 }
 
@@ -227,7 +236,10 @@ fn table(fit: &Fit, found: &Distilled, seconds: f64, place: Option<&Path>) -> St
         }
     }
     if let Some(place) = place {
-        out += &format!("\nmodel files written to {}\n", place.display());
+        out += &format!(
+            "\nmodel files written to {}, with their page {PAGE}\n",
+            place.display()
+        );
     }
     out
 }

@@ -3,7 +3,7 @@
 use latens::fit::known::KnownOutput;
 use latens::numerics::linalg::matrix::Matrix;
 use latens_distill::candidates::candidates;
-use latens_distill::formula::{Formula, Term};
+use latens_distill::formula::{Compiled, Formula, Term};
 use latens_distill::library::Library;
 use latens_distill::refine::{Refined, refine};
 use latens_distill::samples::Target;
@@ -34,7 +34,7 @@ fn target(points: Vec<Vec<f64>>, std: f64, common: f64, f: impl Fn(&[f64]) -> f6
 }
 
 fn found(target: &Target, units: &[&str]) -> Vec<Refined> {
-    let units: Vec<String> = units.iter().map(|u| u.to_string()).collect();
+    let units: Vec<Option<String>> = units.iter().map(|u| Some(u.to_string())).collect();
     candidates(target, &Library::new(target, &units, &[]), &[])
 }
 
@@ -99,4 +99,22 @@ fn inner_constants_are_refined() {
         refined.formula.terms[0].inner[0],
         refined.formula.constants[1]
     );
+}
+
+/// What no library has grows from nothing: a rate that its substrate inhibits, x/(K + x + x²/L), times another
+/// argument; and the same search finds the same.
+#[test]
+fn a_shape_that_no_library_has_evolves() {
+    let f = |x: &[f64]| 2.0 * x[1] * x[0] / (0.5 + x[0] + x[0] * x[0] / 3.0);
+    let target = target(points(120, &[(0.05, 9.0), (0.5, 2.0)]), 1e-4, 0.0, f);
+    let best = found(&target, &["mM", "g"]);
+    let within = 2.0 * target.count() as f64;
+    assert!(best[0].misfit < within, "{:?}", best[0]);
+    let point = [20.0, 1.0];
+    let compiled = Compiled::new(&[&best[0].formula.text], 2, best[0].formula.constants.len());
+    let far = compiled
+        .unwrap()
+        .values(&[point.to_vec()], &best[0].formula.constants)[0][0];
+    assert!((far / f(&point) - 1.0).abs() < 0.05, "{far} {:?}", best[0]);
+    assert_eq!(found(&target, &["mM", "g"])[0].formula, best[0].formula);
 }

@@ -83,11 +83,12 @@ fn a_model_file_keeps_its_text() {
         formula: &formula,
         names: vec!["a".into(), "b".into()],
         scales: &[4.0, 0.5],
+        units: vec![Some("1/s²".into()), None],
     };
     let new = rewrite(&model, &[replacement]).unwrap();
     let expected = "derivative = \"(a*z + b*((a*(2*v) + b*z^2))^2) - c*v\" # unknown";
     assert!(new.contains(expected), "{new}");
-    assert!(new.contains("[unknowns]\na = { guess = -4.0, scale = 4.0 }\nb = { guess = 0.333333, scale = 0.5 }\nc = "), "{new}");
+    assert!(new.contains("[unknowns]\na = { guess = -4.0, scale = 4.0, unit = \"1/s²\" }\nb = { guess = 0.333333, scale = 0.5 }\nc = "), "{new}");
     assert!(!new.contains("networks"), "{new}");
 }
 
@@ -113,6 +114,7 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
         network_size: 100,
         front: vec![],
         formulas,
+        curves: vec![],
         equally_good: 0,
         verdict: vec![],
         stopped: false,
