@@ -86,8 +86,9 @@ fn a_process_that_is_killed_is_replaced() {
     while child.try_wait().unwrap().is_none() {
         let now = children(child.id());
         if killed.is_none() && now.len() == 2 && stages() > 1 {
-            let kill = Command::new("kill").args(["-KILL", &now[0].to_string()]);
-            killed = { kill }.status().unwrap().success().then_some(now[0]);
+            let victim = now[0].to_string();
+            let kill = Command::new("kill").args(["-KILL", &victim]).status();
+            killed = kill.unwrap().success().then_some(victim);
         }
         seen.extend(now);
         std::thread::sleep(Duration::from_millis(1));
