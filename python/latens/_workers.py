@@ -85,12 +85,12 @@ class Cluster:
             import ray
         except ImportError as error:
             raise SettingError('backend="ray" needs Ray: pip install "latens[ray]"') from error
-        self.ray, self._workers, self._threads = ray, workers, threads
-        self.alive = 0
+        self.ray: Any = ray
+        self._workers, self._threads, self.alive = workers, threads, 0
         self._own = not ray.is_initialized()
         if self._own:
             ray.init(include_dashboard=False)
-        self._desk = ray.remote(num_cpus=threads, max_restarts=0)(Desk)
+        self._desk: Any = ray.remote(num_cpus=threads, max_restarts=0)(Desk)
         #: Those that were asked for and are not there yet, by what they answer when they are.
         self._coming: dict[Any, Any] = {}
 
