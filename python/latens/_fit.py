@@ -664,9 +664,16 @@ class Fit:
         return Stream._of(self._raw.stream(learn, forget, gate))
 
     def resume(
-        self, *, threads: int | None = None, progress: bool | Listener | None = None, **settings: Unpack[Settings]
+        self,
+        *,
+        threads: int | None = None,
+        backend: str | None = None,
+        workers: int | None = None,
+        progress: bool | Listener | None = None,
+        **settings: Unpack[Settings],
     ) -> Fit:
-        """Goes on with a fit that was stopped, or with more `passes`, on the same records.
+        """Goes on with a fit that was stopped, or with more `passes`, on the same records. `threads`, `backend` and
+        `workers` are as in `Model.fit`.
 
         >>> short = model.fit(record, solver="joint", passes=1, progress=False)
         >>> longer = short.resume(passes=2, progress=False)
@@ -680,6 +687,8 @@ class Fit:
             [],
             given={**settings},
             threads=threads,
+            backend=backend,
+            workers=workers,
             progress=progress,
             resumed=self,
         )

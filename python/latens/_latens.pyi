@@ -180,8 +180,18 @@ class Job:
     @property
     def starts(self) -> int: ...
     def run(
-        self, threads: int | None, hear: Callable[..., Any] | None, checkpoint: str | None
+        self,
+        threads: int | None,
+        hear: Callable[..., Any] | None,
+        checkpoint: str | None,
+        backend: tuple[list[str], int, int] | object | None,
     ) -> tuple[Fit, bool]: ...
+
+class Desk:
+    def __init__(self, threads: int) -> None: ...
+    def handle(self, request: bytes) -> bytes: ...
+
+def serve() -> None: ...
 
 class Stream:
     @staticmethod

@@ -11,6 +11,7 @@ from . import _latens, _toml
 from ._fit import Fit
 from ._progress import Listener, Watch
 from ._record import Record, RecordLike, as_records, table_html
+from ._workers import backend_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -223,6 +224,8 @@ class Model:
         map: Mapping[str, str] | None = None,
         warmup: int | None = None,
         threads: int | None = None,
+        backend: str | None = None,
+        workers: int | None = None,
         progress: bool | Listener | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Unpack[Settings],
@@ -250,6 +253,16 @@ class Model:
         `run.unfinished`, which is gone when the fit is finished. A fit that was interrupted or killed goes on
         from there when it is called again in the same way, and comes to the same bits; `latens fit … --resume
         run` goes on with it too. No other process fits into the same folder meanwhile.
+
+        With `backend="processes"` or `backend="ray"` the records are with workers, `workers` processes of this machine
+        or actors of the cluster that `ray.init` has connected to, or that it finds or starts now; as many as there are
+        cores unless given, each with `threads`, one unless given. θ goes out to them and sums come back. The fit is
+        that of one process to the last bit. A worker that dies is replaced, and its records are done again; as the
+        cluster grows, new ones join at the next stage.
+
+        >>> same = model.fit(record, seed=2, passes=3, backend="processes", workers=2, progress=False)
+        >>> same.unknowns == fit.unknowns
+        True
         """
         trained, validating = as_records(records, self, map), as_records(validate, self, map)
         tests = as_records(test, self, map)
@@ -260,6 +273,8 @@ class Model:
             warmup=warmup,
             given={**settings},
             threads=threads,
+            backend=backend,
+            workers=workers,
             progress=progress,
             checkpoint=checkpoint,
         )
@@ -273,6 +288,8 @@ class Model:
         warmup: int | None = None,
         given: dict[str, Any],
         threads: int | None,
+        backend: str | None,
+        workers: int | None,
         progress: bool | Listener | None,
         checkpoint: str | os.PathLike[str] | None = None,
         resumed: Fit | None = None,
@@ -283,12 +300,15 @@ class Model:
         for add, sources in ((job.train, records), (job.validate, validate), (job.test, tests)):
             for source in sources:
                 add(source)
-        watch = Watch(progress, job)
         self.interrupted = None
-        try:
-            raw, interrupted = job.run(threads, watch, None if checkpoint is None else os.fspath(checkpoint))
-        finally:
-            watch.close()
+        folder = None if checkpoint is None else os.fspath(checkpoint)
+        with backend_of(backend, workers, threads) as crew:
+            watch = Watch(progress, job)
+            try:
+                # with workers, `threads` are theirs
+                raw, interrupted = job.run(threads if crew is None else None, watch, folder, crew)
+            finally:
+                watch.close()
         fit = Fit._of(raw)
         if interrupted:
             self.interrupted = fit

@@ -77,7 +77,7 @@ fn exception(py: Python, error: &Error) -> PyResult<PyErr> {
         Error::Diverged(_) => "Diverged",
         Error::Setting(_) => "SettingError",
         Error::Io { .. } | Error::Folder { .. } => "FileError",
-        Error::Stopped => "Error",
+        Error::Stopped | Error::Workers(_) => "Error",
     };
     let class = py.import("latens._errors")?.getattr(class)?;
     let message = match error {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use latens::folder::Claim;
 use latens::solve::kept::Checkpoints;
-use latens::solve::{self, Observer, PassReport, Progress};
+use latens::solve::workers::Workers;
+use latens::solve::{self, Equipment, Observer, PassReport, Progress};
 use latens::{Door, Error, Role, SettingsLayer, Warning, Watch};
 use latens_lab::rivals::Rival;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
@@ -21,6 +22,7 @@ use crate::fit::Fit;
 use crate::model::Model;
 use crate::pool;
 use crate::record::Source;
+use crate::workers::Backend;
 
 /// What a fit that is in no folder calls itself.
 pub const NAME: &str = "this fit";
@@ -152,13 +154,15 @@ impl Job {
 
     /// Fits. `hear` is called with `("warning", text)`, `("progress", number, passes, step, steps)` and
     /// `("pass", number, cost, free_run)`; where it gives `False`, the fit stops. What it comes to is kept
-    /// on its way to the folder `checkpoint`. Gives the fit and whether Ctrl-C ended it.
+    /// on its way to the folder `checkpoint`, and its records are with the workers of a `backend`. Gives the
+    /// fit and whether Ctrl-C ended it.
     fn run(
         &mut self,
         py: Python,
         threads: Option<usize>,
         hear: Option<Py<PyAny>>,
         checkpoint: Option<PathBuf>,
+        backend: Option<Backend>,
     ) -> PyResult<(Fit, bool)> {
         let empty = latens::Job::new_unset(self.job.model.clone());
         let mut job = std::mem::replace(&mut self.job, empty);
@@ -175,12 +179,20 @@ impl Job {
         };
         let pool = pool::of(threads).map_err(Failure::from)?;
         let thread = std::thread::spawn(move || {
+            let workers = backend.map(Backend::workers);
             let work = || match &claim {
-                Some(claim) => run_kept(&job, claim, &mut reporter),
-                None => job.run(&mut reporter),
+                Some(claim) => run_kept(&job, claim, workers.as_ref(), &mut reporter),
+                None => {
+                    let equipment = Equipment {
+                        workers: workers.as_ref(),
+                        ..Equipment::default()
+                    };
+                    job.run_with(equipment, &mut reporter)
+                }
             };
             let work = AssertUnwindSafe(|| pool.install(work));
             let done = catch_unwind(work);
+            drop(workers);
             drop(reporter); // nobody is listened to any more
             done
         });
@@ -205,13 +217,18 @@ impl Job {
 fn run_kept(
     job: &latens::Job,
     claim: &Claim,
+    workers: Option<&Workers>,
     reporter: &mut Reporter,
 ) -> std::result::Result<latens::Outcome, Error> {
     let events = reporter.events.clone();
     let unfinished = claim.checkpoints(&job.begun(), move |error| {
         let _ = events.send(Event::Warning(error.at(Door::Python)));
     })?;
-    let outcome = job.run_kept(Checkpoints::new(&unfinished), reporter);
+    let equipment = Equipment {
+        checkpoints: Checkpoints::new(&unfinished),
+        workers,
+    };
+    let outcome = job.run_with(equipment, reporter);
     let finished = match &outcome {
         Ok(outcome) => !outcome.fit.facts.stopped,
         // it would diverge again

@@ -11,6 +11,7 @@ mod pool;
 mod record;
 mod stream;
 mod watched;
+mod workers;
 
 #[pyo3::pymodule]
 mod _latens {
@@ -24,6 +25,8 @@ mod _latens {
     use super::record::{Source, Table, instants};
     #[pymodule_export]
     use super::stream::Stream;
+    #[pymodule_export]
+    use super::workers::{Desk, serve};
 
     use pyo3::prelude::*;
 

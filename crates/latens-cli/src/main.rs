@@ -67,6 +67,7 @@ enum Verb {
     Schema(commands::schema::Arguments),
     Completions(commands::shell::Completions),
     Man(commands::shell::Man),
+    Worker(commands::worker::Arguments),
 }
 
 impl Verb {
@@ -119,6 +120,7 @@ fn main() -> ExitCode {
         Verb::Schema(arguments) => commands::schema::run(&arguments),
         Verb::Completions(arguments) => commands::shell::completions(&arguments),
         Verb::Man(arguments) => commands::shell::man(&arguments),
+        Verb::Worker(arguments) => commands::worker::run(&arguments),
     };
     result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::record::Record;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::kept::Checkpoints;
+use latens::solve::Equipment;
 use latens::{Model, Settings, Source, Trajectory, solve, systems};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -253,7 +253,7 @@ fn run(further: &Further, options: &Options, seed: u64) {
         validate: &[],
     };
     let mut loud = Loud(started, options.verbose);
-    let fitted = learn(&model, data, &settings, Checkpoints::default(), &mut loud);
+    let fitted = learn(&model, data, &settings, Equipment::default(), &mut loud);
     let seconds = started.elapsed().as_secs_f64();
     match fitted {
         Err(error) => println!("{} seed {seed}: {error}", further.system),

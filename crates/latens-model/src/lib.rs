@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blueprint;
 mod constant;
 mod diagnostic;
 mod error;
@@ -50,6 +51,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+pub use blueprint::Blueprint;
 pub use constant::{Fixed, Prior, Unknown, Varies};
 pub use diagnostic::{Diagnostic, ModelError};
 pub use error::Error;

@@ -232,8 +232,13 @@ impl System {
     }
 
     /// These equations with the networks of another system of the same model.
-    pub(crate) fn with_networks_of(mut self, other: &Self) -> Self {
-        self.networks.clone_from(&other.networks);
+    pub(crate) fn with_networks_of(self, other: &Self) -> Self {
+        self.with_networks(other.networks.clone())
+    }
+
+    /// These equations with other networks of the same arguments and outputs.
+    pub(crate) fn with_networks(mut self, networks: Vec<Network>) -> Self {
+        self.networks = networks;
         self.lay_out();
         self
     }

@@ -98,6 +98,8 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// The workers of a fit are lost, or none could be started.
+    Workers(String),
     /// A sample of a stream that cannot follow the one before it.
     Sample(String),
     /// Stopped by the observer (Ctrl-C).
@@ -124,7 +126,9 @@ impl Error {
                 source,
             } => return format!("cannot {action} {}: {source}", path.display()),
             Self::Diverged(divergence) => divergence.to_string(),
-            Self::Setting(message) | Self::Sample(message) => message.clone(),
+            Self::Setting(message) | Self::Sample(message) | Self::Workers(message) => {
+                message.clone()
+            }
             Self::Folder { path, message } => format!("{}: {message}", path.display()),
             Self::Stopped => "stopped".into(),
         };

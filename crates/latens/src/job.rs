@@ -26,8 +26,7 @@ use crate::look::{Check, Suspect};
 use crate::model::Model;
 use crate::model::settings::{Settings, SettingsLayer};
 use crate::record::{Record, Source, sha256};
-use crate::solve::kept::Checkpoints;
-use crate::solve::{self, Observer, PassReport, Progress, Trial, registry};
+use crate::solve::{self, Equipment, Observer, PassReport, Progress, Trial, registry};
 
 /// What to fit, to what, and how.
 #[derive(Debug, Clone)]
@@ -295,18 +294,15 @@ impl Job {
     /// # Errors
     /// Those of [`Job::check`], divergence, or a stop before anything was learned.
     pub fn run(&self, watch: &mut dyn Watch) -> Result<Outcome, Error> {
-        self.run_kept(Checkpoints::default(), watch)
+        self.run_with(Equipment::default(), watch)
     }
 
-    /// The same, with what it comes to on the way kept; parts that are there already are not made again.
+    /// The same, with what it comes to on the way kept, so that parts that are there already are not made
+    /// again, and with workers that have the records.
     ///
     /// # Errors
     /// Those of [`Job::run`].
-    pub fn run_kept(
-        &self,
-        checkpoints: Checkpoints,
-        watch: &mut dyn Watch,
-    ) -> Result<Outcome, Error> {
+    pub fn run_with(&self, equipment: Equipment, watch: &mut dyn Watch) -> Result<Outcome, Error> {
         self.check()?;
         let fitted = self
             .model
@@ -314,7 +310,7 @@ impl Job {
         let states = fitted.for_records(self.train.len())?.states.len();
         let mut sources = self.train.iter().chain(&self.validate).chain(&self.test);
         if sources.any(|source| source.record.d_x != states) {
-            return self.of_states(states).run_kept(checkpoints, watch);
+            return self.of_states(states).run_with(equipment, watch);
         }
         let started = Instant::now();
         let sources = self.train.iter().chain(&self.validate);
@@ -326,12 +322,12 @@ impl Job {
             warnings: vec![],
         };
         let learned = match &self.resumed {
-            Some(fit) => resume(fit, self.data(), &self.settings, checkpoints, &mut listener),
+            Some(fit) => resume(fit, self.data(), &self.settings, equipment, &mut listener),
             None => learn(
                 &self.model,
                 self.data(),
                 &self.settings,
-                checkpoints,
+                equipment,
                 &mut listener,
             ),
         };

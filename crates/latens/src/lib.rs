@@ -219,7 +219,7 @@ pub mod solver {
 /// # let folder = place.path().join("run");
 /// let claim = Claim::new(&folder)?; // no other process writes this folder until it is dropped
 /// let unfinished = claim.checkpoints(&job.begun(), |error| eprintln!("{error}"))?;
-/// let outcome = job.run_kept(Checkpoints::new(&unfinished), &mut latens::Silent)?;
+/// let outcome = job.run_with(Checkpoints::new(&unfinished).into(), &mut latens::Silent)?;
 /// claim.write(&outcome.fit, false)?;
 /// claim.forget_checkpoints();
 /// # Ok::<(), latens::Error>(())

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use latens::folder::{self, Claim};
+use latens::solve::Equipment;
 use latens::solve::kept::Checkpoints;
+use latens::solve::workers::{Processes, Workers};
 use latens::{Door, Error, Fit, Job};
 use latens_lab::rivals::without_fit::without_fit;
 use latens_report::outputs::FitOutput;
@@ -18,6 +20,7 @@ use crate::{interrupt, model, records, text};
 use super::{report, rivals};
 
 const OUTPUT: &str = "Output";
+const WORK: &str = "Work";
 
 const EXAMPLE: &str = "\
 Example:
@@ -74,8 +77,21 @@ pub struct Arguments {
     /// Show no progress
     #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
     quiet: bool,
+    /// Who has the records: processes of this machine, each on one thread, in place of the threads of one;
+    /// what comes of it is the same to the last bit, and a process that dies is replaced
+    #[arg(long, value_enum, help_heading = WORK, hide_short_help = true)]
+    backend: Option<Backend>,
+    /// How many processes there are; as many as the machine has cores unless given
+    #[arg(long, value_name = "N", help_heading = WORK, hide_short_help = true, requires = "backend")]
+    workers: Option<std::num::NonZeroUsize>,
     #[command(flatten)]
     options: Options,
+}
+
+/// Where the records of a fit live, other than in its own process.
+#[derive(Clone, Copy, ValueEnum)]
+enum Backend {
+    Processes,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -129,7 +145,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     interrupt::install("stopping soon; what was learned so far will be written");
     let mut display = Display::new(&job.settings, arguments.quiet)?;
-    let outcome = job.run_kept(Checkpoints::new(&unfinished), &mut display);
+    let workers = arguments.workers()?;
+    let equipment = Equipment {
+        checkpoints: Checkpoints::new(&unfinished),
+        workers: workers.as_ref(),
+    };
+    let outcome = job.run_with(equipment, &mut display);
+    drop(workers);
     display.finish();
     if matches!(outcome, Err(Error::Diverged(_))) {
         // it would diverge again
@@ -157,6 +179,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Distrusted);
     }
     Ok(())
+}
+
+impl Arguments {
+    /// Processes of this program, where they are asked for.
+    fn workers(&self) -> Result<Option<Workers>, Failure> {
+        let Some(Backend::Processes) = self.backend else {
+            return Ok(None);
+        };
+        let program = std::env::current_exe();
+        let program = program.map_err(|e| Failure::file("find", Path::new("latens"), e))?;
+        let command = vec![program.display().to_string(), "worker".into()];
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.workers.map_or_else(cores, usize::from);
+        Ok(Some(Workers::new(Processes::new(command, workers, 1))))
+    }
 }
 
 /// Whether two paths are one, there or not.

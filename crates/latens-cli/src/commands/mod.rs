@@ -23,3 +23,4 @@ pub mod shell;
 pub mod simulate;
 pub mod stream;
 pub mod systems;
+pub mod worker;

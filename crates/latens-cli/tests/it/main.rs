@@ -15,3 +15,4 @@ mod solvers;
 mod stories;
 mod stream;
 mod using;
+mod workers;

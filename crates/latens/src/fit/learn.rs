@@ -20,9 +20,8 @@ use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
-use crate::solve::kept::Checkpoints;
 use crate::solve::ladder::{self, Climbed};
-use crate::solve::{self, Learned, Observer, PassReport, Problem, Solver, registry};
+use crate::solve::{self, Equipment, Learned, Observer, PassReport, Problem, Solver, registry};
 
 /// Times that a fit is made at the most, each without the readings that the one before contradicts.
 const ROUNDS: usize = 3;
@@ -44,7 +43,7 @@ pub fn learn(
     model: &Model,
     data: Data,
     settings: &Settings,
-    checkpoints: Checkpoints,
+    equipment: Equipment,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let set_aside = if settings.keep_suspects {
@@ -58,7 +57,7 @@ pub fn learn(
         settings,
         set_aside,
         &Earlier::default(),
-        checkpoints,
+        equipment,
         observer,
     )
 }
@@ -73,7 +72,7 @@ pub fn resume(
     fit: &Fit,
     data: Data,
     settings: &Settings,
-    checkpoints: Checkpoints,
+    equipment: Equipment,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let fail = |message: String| Err(Error::Setting(message));
@@ -95,13 +94,7 @@ pub fn resume(
     // the fit's own may be simpler
     let whole = Model::from_text(&fit.facts.model_file, &fit.model.text)?;
     let mut resumed = go(
-        &whole,
-        data,
-        settings,
-        set_aside,
-        &earlier,
-        checkpoints,
-        observer,
+        &whole, data, settings, set_aside, &earlier, equipment, observer,
     )?;
     if !earlier.stopped {
         for facts in resumed.all_facts() {
@@ -198,7 +191,7 @@ fn go(
     settings: &Settings,
     mut set_aside: SetAside,
     earlier: &Earlier,
-    checkpoints: Checkpoints,
+    equipment: Equipment,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let model = model.holding(&settings.fix, &settings.free)?;
@@ -219,7 +212,7 @@ fn go(
         let before = Before {
             earlier,
             suspects: (round == 1).then(|| set_aside.named(model, data)),
-            checkpoints,
+            equipment,
         };
         let judge = |problem: &Problem, learned: &Learned, stopped: bool| {
             judges.then(|| {
@@ -261,7 +254,7 @@ struct Before<'a> {
     earlier: &'a Earlier<'a>,
     /// Shown with the first look at the records.
     suspects: Option<Vec<Suspect>>,
-    checkpoints: Checkpoints<'a>,
+    equipment: Equipment<'a>,
 }
 
 /// Learns once; `judge` says what is to be set aside by the best that was learned, and whether it is
@@ -276,6 +269,12 @@ fn once(
 ) -> Result<Outcome, Error> {
     registry::check(settings, model)?;
     let solver = solve::find(&settings.solver)?;
+    if before.equipment.workers.is_some() && !solver.takes_workers() {
+        return Err(Error::Setting(format!(
+            "{} learns in one process: ⟦backend⟧ is for ⟦solver⟧ batch",
+            solver.name()
+        )));
+    }
     let (train, validate) = (records(data.train), records(data.validate));
     let dt = look::sampling::usable(model, &train, &validate)?;
     let mut model = model.clone();
@@ -303,7 +302,8 @@ fn once(
         sharp: false,
         elsewhere: false,
         in_pieces: None,
-        checkpoints: before.checkpoints,
+        checkpoints: before.equipment.checkpoints,
+        workers: before.equipment.workers,
     };
     let Climbed {
         kept,

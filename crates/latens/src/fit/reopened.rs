@@ -87,6 +87,7 @@ impl<'a> Reopened<'a> {
             elsewhere: false,
             in_pieces: Some(facts.in_pieces),
             checkpoints: Checkpoints::default(),
+            workers: None,
         })
     }
 

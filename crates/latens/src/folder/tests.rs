@@ -8,7 +8,7 @@ use crate::fit::{Foreseen, Start};
 use crate::model::settings::Settings;
 use crate::record::{Record, Source};
 use crate::simulate::{Simulation, simulate};
-use crate::solve::kept::Checkpoints;
+use crate::solve::Equipment;
 use crate::solve::{self, Silent};
 
 /// A spring whose stiffness is an unknown constant and whose friction is a network.
@@ -51,7 +51,7 @@ fn fitted(sources: &[Source], model: &Model, settings: &Settings) -> Fit {
         train: sources,
         validate: &[],
     };
-    let checkpoints = Checkpoints::default();
+    let checkpoints = Equipment::default();
     learn(model, data, settings, checkpoints, &mut Silent).unwrap()
 }
 

@@ -6,12 +6,14 @@
 //! resuming are common to all ([`starts`]).
 
 pub mod batch;
+mod bytes;
 pub mod checkpoint;
 pub mod kept;
 pub mod ladder;
 pub mod recursion;
 pub mod registry;
 pub mod starts;
+pub mod workers;
 
 use std::fmt;
 use std::ops::Range;
@@ -36,6 +38,7 @@ use checkpoint::{Checkpoint, Start};
 use kept::Checkpoints;
 pub use registry::{OWN, defaults, find, register, resolve, same_solver, solvers};
 pub use starts::Attempt;
+use workers::Workers;
 
 /// How θ is learned.
 pub trait Solver: Sync {
@@ -65,6 +68,11 @@ pub trait Solver: Sync {
 
     /// Whether it works on several threads.
     fn is_parallel(&self) -> bool {
+        false
+    }
+
+    /// Whether workers may have its records.
+    fn takes_workers(&self) -> bool {
         false
     }
 
@@ -257,6 +265,26 @@ pub struct Problem<'a> {
     pub in_pieces: Option<bool>,
     /// Where what comes of it is kept on the way.
     pub checkpoints: Checkpoints<'a>,
+    /// Who has the records, where that is not this process.
+    pub workers: Option<&'a Workers>,
+}
+
+/// What a fit works with; nothing of it changes what comes of it.
+#[derive(Clone, Copy, Default)]
+pub struct Equipment<'a> {
+    /// Where what comes of it is kept on the way.
+    pub checkpoints: Checkpoints<'a>,
+    /// Who has the records; without any, this process.
+    pub workers: Option<&'a Workers>,
+}
+
+impl<'a> From<Checkpoints<'a>> for Equipment<'a> {
+    fn from(checkpoints: Checkpoints<'a>) -> Self {
+        Self {
+            checkpoints,
+            ..Self::default()
+        }
+    }
 }
 
 /// Pieces of the records of a problem.
@@ -512,18 +540,6 @@ impl Problem<'_> {
             }
         });
         each.collect()
-    }
-
-    /// Trajectories under (all but) exact physics that fit the records best, from what the known
-    /// physics says alone.
-    pub fn exact_states(&self, theta: &[f64]) -> Vec<Trajectory> {
-        let open = self.open_start(self.noise);
-        let exact = |(record, smoothed): (&Record, &Smoothed)| {
-            let noise = starting_at(self.stepper, record, &open);
-            exact_trajectory(self.stepper, record, theta, &noise, smoothed)
-        };
-        let all = self.records.iter().zip(&self.prior.states);
-        all.map(exact).collect()
     }
 
     /// Mean nRMSE of the measured channels in free runs from the best starts under exact physics.

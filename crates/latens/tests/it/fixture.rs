@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 
 use latens::fit::learn::{Data, learn};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::kept::Checkpoints;
-use latens::solve::{self, Observer};
+use latens::solve::{self, Equipment, Observer};
 use latens::{Error, Fit, Model, Record, Settings, Silent, Source, systems};
 
 /// A solver's own settings.
@@ -33,7 +32,7 @@ pub fn fit(
         train: &train,
         validate: &[],
     };
-    learn(model, data, settings, Checkpoints::default(), observer)
+    learn(model, data, settings, Equipment::default(), observer)
 }
 
 /// The oscillator with a small network, and a noisy record of it.

@@ -4,7 +4,7 @@
 use crate::fixture::{defaults, sources};
 use latens::fit::learn::{Data, learn};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
-use latens::solve::kept::Checkpoints;
+use latens::solve::Equipment;
 use latens::{Error, Fit, Model, PredictOptions, Record, Settings, Silent, Source};
 
 /// Records with the labels of their groups.
@@ -23,7 +23,7 @@ fn fitted(model: &Model, train: &[Source], settings: &Settings) -> Result<Fit, E
         train,
         validate: &[],
     };
-    learn(model, data, settings, Checkpoints::default(), &mut Silent)
+    learn(model, data, settings, Equipment::default(), &mut Silent)
 }
 
 fn record(model: &Model, start: &[f64], noise: f64, seed: u64) -> Record {
@@ -206,7 +206,7 @@ fn what_has_no_group_is_refused() {
         validate: &labelled(&model, &[("b", made(3))]),
     };
     let settings = defaults("batch");
-    let failed = learn(&model, data, &settings, Checkpoints::default(), &mut Silent);
+    let failed = learn(&model, data, &settings, Equipment::default(), &mut Silent);
     let said = failed.unwrap_err().to_string();
     assert!(said.contains("group b") && said.contains("test"), "{said}");
     train[1].group = None;

@@ -25,3 +25,4 @@ mod stream;
 mod suspects;
 mod threads;
 mod using;
+mod workers;

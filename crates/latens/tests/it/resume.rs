@@ -11,7 +11,7 @@ use latens::fit::learn::{Data, learn, resume};
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::solve::checkpoint::Checkpoint;
 use latens::solve::kept::{Checkpoints, Keep};
-use latens::solve::{Observer, PassReport, Progress, Trial};
+use latens::solve::{Equipment, Observer, PassReport, Progress, Trial};
 use latens::{Error, Model, Record, Settings, Silent, systems};
 
 /// Stops a fit in a pass, at a step of it.
@@ -88,7 +88,7 @@ impl Observer for StopAfter {
 }
 
 /// All numbers of a fit, by their bits.
-fn numbers(fit: &Fit) -> Vec<u64> {
+pub fn numbers(fit: &Fit) -> Vec<u64> {
     let mut all: Vec<f64> = fit.theta.clone();
     all.extend(fit.covariance.parts().triangle);
     all.extend(fit.draws.iter().flatten());
@@ -159,7 +159,7 @@ fn what_was_kept_leads_to_the_same_bits() {
                 model,
                 data,
                 &settings,
-                Checkpoints::new(kept),
+                Checkpoints::new(kept).into(),
                 &mut observer,
             );
             (fit, observer.asked)
@@ -199,7 +199,13 @@ fn no_change_of_what_was_kept_is_a_panic() {
         };
         let kept = Kept::default();
         let run = |kept: &Kept, observer: &mut dyn Observer| {
-            learn(&model, data, &settings, Checkpoints::new(kept), observer)
+            learn(
+                &model,
+                data,
+                &settings,
+                Checkpoints::new(kept).into(),
+                observer,
+            )
         };
         run(&kept, &mut stop_at(2, 0)).unwrap();
         let written = kept.0.lock().unwrap().clone();
@@ -246,7 +252,7 @@ fn go_on(
         train: &train,
         validate: &[],
     };
-    resume(fit, data, settings, Checkpoints::default(), observer)
+    resume(fit, data, settings, Equipment::default(), observer)
 }
 
 /// A fit to one record.

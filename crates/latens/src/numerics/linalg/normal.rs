@@ -120,6 +120,43 @@ impl NormalEquations {
         }
     }
 
+    /// Zero, of the same size.
+    pub(crate) fn zero(&self) -> Self {
+        Self::new(self.b.len(), self.thinning)
+    }
+
+    /// A and b as numbers, for another process; flushed.
+    pub(crate) fn to_numbers(&self) -> Vec<f64> {
+        let mut numbers = self.b.clone();
+        for (tile, (i, j)) in self.tiles.iter().zip(places(self.panels.len())) {
+            let (rows, columns) = self.inside(i, j);
+            (0..columns).for_each(|k| numbers.extend(&tile.column(k)[..rows]));
+        }
+        numbers
+    }
+
+    /// Back from them; `None` where there are not as many.
+    pub(crate) fn from_numbers(n: usize, numbers: &[f64]) -> Option<Self> {
+        let mut new = Self::new(n, 1);
+        let (b, mut rest) = numbers.split_at_checked(n)?;
+        new.b.copy_from_slice(b);
+        for (place, (i, j)) in places(new.panels.len()).enumerate() {
+            let (rows, columns) = new.inside(i, j);
+            for k in 0..columns {
+                let own;
+                (own, rest) = rest.split_at_checked(rows)?;
+                new.tiles[place].column_mut(k)[..rows].copy_from_slice(own);
+            }
+        }
+        rest.is_empty().then_some(new)
+    }
+
+    /// Rows and columns of a tile that are unknowns.
+    fn inside(&self, i: usize, j: usize) -> (usize, usize) {
+        let n = self.b.len();
+        (WIDTH.min(n - i * WIDTH), WIDTH.min(n - j * WIDTH))
+    }
+
     /// An entry of A.
     pub fn entry(&self, i: usize, j: usize) -> f64 {
         let (i, j) = (i.max(j), i.min(j));

@@ -202,6 +202,16 @@ impl<'s> Stepper<'s> {
         Self::with(model, system, dt, long)
     }
 
+    /// That of another process, whose own is [`single`](Self::is_single) or not.
+    pub(crate) fn alike(model: &Model, system: &'s System, dt: f64, single: bool) -> Self {
+        Self::with(model, system, dt, !single)
+    }
+
+    /// Whether no gap takes more than one step of a method that is local.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
+    }
+
     fn with(model: &Model, system: &'s System, dt: f64, long: bool) -> Self {
         let mut rows = system.unknown_rows().to_vec();
         let integrator = integrator(model.method);

@@ -8,6 +8,7 @@ use super::cut::cut;
 use super::damping::Damping;
 use super::evidence::Posterior;
 use super::newton::{Counter, End, Iterate, Limits, Newton};
+use super::place::Placed;
 use super::settle::open_start;
 use super::stages::{ON_THE_WAY, first_prior, sharing, stage_noise};
 use crate::Error;
@@ -49,7 +50,7 @@ pub struct Ended<'a> {
 
 /// A fit taken up again.
 pub struct Again<'a> {
-    problem: &'a Problem<'a>,
+    problem: Placed<'a>,
     iterate: Iterate,
     /// All but exact physics, R_y as it was found.
     noise: Noise,
@@ -89,16 +90,17 @@ impl Weighed {
 impl<'a> Again<'a> {
     /// `None` where the simulation or the prior leaves the finite numbers.
     pub fn new(problem: &'a Problem<'a>, ended: Ended) -> Option<Self> {
+        let problem = Placed::here(problem);
         let mut noise = ended.noise.clone();
         let mut iterate = Iterate {
             theta: ended.theta.to_vec(),
-            states: ended.states,
+            states: problem.put(ended.states).ok()?,
             cost: Default::default(),
         };
         if ended.contradicted {
-            noise.process = stage_noise(problem, problem.settings, ended.stage.tightness).process;
+            noise.process = stage_noise(&problem, problem.settings, ended.stage.tightness).process;
             if problem.noisy() && problem.settings.estimate_noise {
-                open_start(problem, &iterate, &mut noise);
+                open_start(&problem, &iterate, &mut noise).ok()?;
             }
         }
         let parameters = iterate.theta.len();
@@ -108,11 +110,12 @@ impl<'a> Again<'a> {
         } else if ended.stage.prior.len() == parameters {
             ended.stage.prior.clone()
         } else {
-            first_prior(problem, problem.settings)
+            first_prior(&problem, problem.settings)
         };
-        let newton = Newton::new(problem, &prior, &noise);
-        iterate.states = newton.smoothed(&iterate.theta, iterate.states);
-        iterate.cost = newton.cost(&iterate.theta, &iterate.states);
+        let newton = Newton::new(&problem, &prior, &noise);
+        iterate.states = newton.smoothed(&iterate.theta, &iterate.states).ok()?;
+        iterate.cost = newton.cost(&iterate.theta, &iterate.states).ok()?;
+        let finds_prior = !known && problem.settings.estimate_prior;
         let mut again = Self {
             problem,
             noise,
@@ -123,34 +126,35 @@ impl<'a> Again<'a> {
         if !again.iterate.cost.total().is_finite() {
             return None;
         }
-        if !known && problem.settings.estimate_prior {
-            again.find_prior();
+        if finds_prior {
+            again.find_prior().ok()?;
         }
         Some(again)
     }
 
     /// The prior of the weights at which the evidence is stationary.
-    fn find_prior(&mut self) {
+    fn find_prior(&mut self) -> Result<(), Error> {
         let mut before = f64::NEG_INFINITY;
         for _ in 0..PRIOR_ROUNDS {
-            let newton = Newton::new(self.problem, &self.prior, &self.noise);
-            let (posterior, found, _) = newton.evidence(&self.iterate, newton.thinning());
+            let newton = Newton::new(&self.problem, &self.prior, &self.noise);
+            let (posterior, found, _) = newton.evidence(&self.iterate, newton.thinning())?;
             if found.log - before < PRIOR_SETTLED {
                 break;
             }
             before = found.log;
             let (model, theta) = (self.problem.model, &self.iterate.theta);
-            self.prior = posterior.next_prior(model, theta, sharing(self.problem));
+            self.prior = posterior.next_prior(model, theta, sharing(&self.problem));
         }
+        Ok(())
     }
 
     /// What the data say of it at the noise that makes them likeliest; but the noise of channels that are
     /// `held` stays. `None` where that leaves the finite numbers.
     pub fn weigh(mut self, held: &[bool]) -> Option<Weighed> {
         for _ in 0..NOISE_ROUNDS {
-            let newton = Newton::new(self.problem, &self.prior, &self.noise);
-            let (_, found, _) = newton.evidence(&self.iterate, newton.thinning());
-            let next = newton.noise_found(&self.iterate, found.determined);
+            let newton = Newton::new(&self.problem, &self.prior, &self.noise);
+            let found = newton.evidence(&self.iterate, newton.thinning()).ok()?.1;
+            let next = newton.noise_found(&self.iterate, found.determined).ok()?;
             let mut change: f64 = 0.0;
             for c in (0..next.len()).filter(|&c| !held[c]) {
                 let next = next[c].max(self.problem.resolution(c));
@@ -160,16 +164,17 @@ impl<'a> Again<'a> {
             if !change.is_finite() {
                 return None;
             }
-            let newton = Newton::new(self.problem, &self.prior, &self.noise);
-            let states = std::mem::take(&mut self.iterate.states);
-            self.iterate.states = newton.smoothed(&self.iterate.theta, states);
+            let newton = Newton::new(&self.problem, &self.prior, &self.noise);
+            let smoothed = newton.smoothed(&self.iterate.theta, &self.iterate.states);
+            self.iterate.states = smoothed.ok()?;
             if change < NOISE_SETTLED {
                 break;
             }
         }
-        let newton = Newton::new(self.problem, &self.prior, &self.noise);
-        self.iterate.cost = newton.cost(&self.iterate.theta, &self.iterate.states);
-        let (posterior, found, _) = newton.evidence(&self.iterate, 1);
+        let newton = Newton::new(&self.problem, &self.prior, &self.noise);
+        let cost = newton.cost(&self.iterate.theta, &self.iterate.states);
+        self.iterate.cost = cost.ok()?;
+        let (posterior, found, _) = newton.evidence(&self.iterate, 1).ok()?;
         let measured = |y: &&f64| !y.is_nan();
         let records = self.problem.records.iter();
         let readings = records.map(|r| r.outputs.iter().filter(measured).count());
@@ -179,7 +184,7 @@ impl<'a> Again<'a> {
             prior,
             determined: found.determined,
             readings: readings.sum(),
-            variance_inflation: newton.variance_inflation(&self.iterate),
+            variance_inflation: newton.variance_inflation(&self.iterate).ok()?,
             noise: self.noise.measurement.clone(),
             theta: self.iterate.theta.clone(),
             posterior,
@@ -195,9 +200,9 @@ impl<'a> Again<'a> {
         self.noise = self
             .noise
             .inflated(self.problem.stepper, self.variance_inflation);
-        let newton = Newton::new(self.problem, &self.prior, &self.noise);
+        let newton = Newton::new(&self.problem, &self.prior, &self.noise);
         minimise(&newton, &mut self.iterate, observer)?;
-        let (posterior, ..) = newton.evidence(&self.iterate, 1);
+        let (posterior, ..) = newton.evidence(&self.iterate, 1)?;
         Ok(Walk {
             posterior,
             problem: self.problem,
@@ -226,7 +231,7 @@ fn minimise(
 
 /// The objective of a fit at its minimum, to be walked along with a constant held.
 pub struct Walk<'a> {
-    problem: &'a Problem<'a>,
+    problem: Placed<'a>,
     posterior: Posterior,
     base: Iterate,
     noise: Noise,
@@ -280,8 +285,8 @@ impl Walk<'_> {
         each.for_each(|(t, c)| *t += by * c);
         self.problem.model.keep_bounds(&mut iterate.theta);
         iterate.theta[i] = theta;
-        let newton = Newton::new(self.problem, &self.prior, &self.noise).holding(i);
-        iterate.states = newton.smoothed(&iterate.theta, iterate.states);
+        let newton = Newton::new(&self.problem, &self.prior, &self.noise).holding(i);
+        iterate.states = newton.smoothed(&iterate.theta, &iterate.states)?;
         minimise(&newton, &mut iterate, observer)?;
         let square = |theta: f64| 0.5 * theta * theta / self.prior[i];
         Ok(Stand {

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::numerics::linalg::normal::{Factor, NormalEquations};
-use crate::solve::kept::kept;
+use crate::solve::bytes::kept;
 
 /// λ is given up on above this.
 const LIMIT: f64 = 1e10;

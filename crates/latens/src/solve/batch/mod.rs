@@ -12,14 +12,17 @@
 //! would count. For the states of such a system the evidence says which stage's noise to take.
 
 pub(crate) mod again;
+pub(super) mod asked;
 mod cut;
 pub mod damping;
 pub mod evidence;
 mod newton;
+pub(super) mod place;
 pub mod population;
 mod regress;
 mod settle;
 mod stages;
+pub(super) mod sums;
 mod ways;
 
 use super::checkpoint::{Checkpoint, Start};
@@ -28,8 +31,11 @@ use crate::Error;
 use crate::filter::{Smoothed, bands};
 use crate::look::prior::Walking;
 use crate::model::settings::{Level, Settings};
+use crate::numerics::Trajectory;
+use asked::Question;
 use cut::{Cut, cut};
 use newton::{End, Newton};
+use place::Placed;
 use settle::{Settled, settle};
 use stages::{Begin, Best, Tightened, stage_noise, tighten};
 
@@ -68,6 +74,10 @@ impl Solver for Batch {
     }
 
     fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn takes_workers(&self) -> bool {
         true
     }
 
@@ -118,6 +128,7 @@ const WORSE: f64 = 1.05;
 /// Learns by whole-record Newton, from what the known physics says alone, or from where an earlier
 /// fit was.
 fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<Learned, Error> {
+    let problem = &Placed::new(problem)?;
     let settings = problem.settings;
     let Tightened {
         best: Best {
@@ -128,8 +139,8 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         mut stopped,
     } = match start {
         Start::At(theta) => ways::best(problem, theta, observer)?,
-        Start::Near(theta) => tighten(problem, Begin::tight(problem, theta, vec![]), observer)?,
-        Start::From(resumed) => tighten(problem, Begin::resumed(problem, resumed), observer)?,
+        Start::Near(theta) => tighten(problem, Begin::tight(problem, theta, vec![])?, observer)?,
+        Start::From(resumed) => tighten(problem, Begin::resumed(problem, resumed)?, observer)?,
     };
     let stages = reports.len();
     let Settled {
@@ -146,8 +157,10 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         let kept = iterate.clone();
         let (settled, end) = settle(problem, &mut at, &mut iterate, stages, observer)?;
         let error = problem.validation_error(&iterate.theta, &settled.noise);
-        let error =
-            error.unwrap_or_else(|| problem.free_run_error(&iterate.theta, &iterate.states));
+        let error = match error {
+            Some(error) => error,
+            None => problem.free_run_error(&iterate.theta, &iterate.states)?,
+        };
         // whoever states the process noise does not ask for a simulation
         let simulates = matches!(settings.hidden_noise, Level::Relative(_));
         if simulates && (error.is_nan() || error > -WORSE * at.merit()) {
@@ -161,10 +174,10 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         match ways::pieces_predict_better(problem, &iterate.theta, observer) {
             Ok(None) => {}
             Ok(Some(theta)) => {
-                iterate.states = problem.exact_states(&theta);
+                iterate.states = problem.exact_states(&theta)?;
                 iterate.theta = theta;
                 let newton = Newton::new(problem, &prior, &noise);
-                variance_inflation = newton.variance_inflation(&iterate);
+                variance_inflation = newton.variance_inflation(&iterate)?;
                 in_pieces = true;
             }
             Err(Error::Stopped) => stopped = true,
@@ -175,8 +188,8 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     // all variances times a factor leave the gains and multiply the states' own covariance
     let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
-    iterate.cost = newton.cost(&iterate.theta, &iterate.states);
-    let (mut posterior, mut found, mut consistency) = newton.evidence(&iterate, 1);
+    iterate.cost = newton.cost(&iterate.theta, &iterate.states)?;
+    let (mut posterior, mut found, mut consistency) = newton.evidence(&iterate, 1)?;
     // under all but exact physics a few directions are so well determined that the others drown in
     // their rounding, and would count as open: a stage before says less of all, but says it
     if let Some((looser, determined)) = at.informative
@@ -186,7 +199,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         let mut looser = stage_noise(problem, settings, looser);
         looser.vary_as(problem.stepper, &noise);
         let noise = looser.inflated(problem.stepper, variance_inflation);
-        let informed = Newton::new(problem, &prior, &noise).evidence(&iterate, 1);
+        let informed = Newton::new(problem, &prior, &noise).evidence(&iterate, 1)?;
         posterior = informed.0;
         (found.determined, found.parts) = (informed.1.determined, informed.1.parts);
     }
@@ -207,7 +220,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     for (part, determined) in found.parts.iter_mut().zip(determined) {
         part.determined = determined.unwrap_or(part.determined);
     }
-    let simulated = problem.free_run_error(&iterate.theta, &iterate.states);
+    let simulated = problem.free_run_error(&iterate.theta, &iterate.states)?;
     // θ is that of exact physics; where the data contradict it, states follow the data as far as
     // the evidence says
     let contradicted = variance_inflation > 1.0;
@@ -216,28 +229,34 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         let settled = std::mem::replace(&mut noise, stage_noise(problem, settings, likely));
         noise.vary_as(problem.stepper, &settled);
         let newton = Newton::new(problem, &prior, &noise);
-        iterate.states = newton.smoothed(&iterate.theta, iterate.states);
-        consistency = newton.evidence(&iterate, newton.thinning()).2;
-        variance_inflation = newton.variance_inflation(&iterate);
+        iterate.states = newton.smoothed(&iterate.theta, &iterate.states)?;
+        consistency = newton.evidence(&iterate, newton.thinning())?.2;
+        variance_inflation = newton.variance_inflation(&iterate)?;
     }
     let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
-    let banded = |(i, s): (usize, Smoothed)| {
-        let states = iterate.states[i].clone();
-        let smoother = newton.smoother(&iterate.theta, i);
-        Smoothed { states, ..s }.with_bands(&smoother, &draws)
+    let question = Question::Bands {
+        draws: draws.clone(),
     };
-    let smoothed = problem.prior.states.iter().cloned().enumerate();
-    let smoothed: Vec<Smoothed> = smoothed.map(banded).collect();
+    let bands = newton.ask(&iterate.theta, question, &[&iterate.states])?;
+    let states = problem.states(&iterate.states)?.into_iter();
+    let smoothed = states.zip(bands.numbers).zip(&problem.prior.states);
+    let smoothed = smoothed.map(|((states, deviations), known)| Smoothed {
+        deviations: Trajectory::new(deviations, states.width()),
+        states,
+        cost: known.cost,
+    });
+    let smoothed: Vec<Smoothed> = smoothed.collect();
+    // a loose stage's start is not yet that of a simulation
+    let free_run = if problem.noisy() && !contradicted {
+        problem.measured_error(&iterate.theta, &noise, &iterate.states)?
+    } else {
+        simulated
+    };
     Ok(Learned {
         covariance,
         intervals,
-        // a loose stage's start is not yet that of a simulation
-        free_run: if problem.noisy() && !contradicted {
-            problem.measured_error(&iterate.theta, &noise, &smoothed)
-        } else {
-            simulated
-        },
+        free_run,
         free_runs: None,
         contradicted,
         in_pieces,

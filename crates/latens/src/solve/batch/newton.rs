@@ -17,27 +17,22 @@
 
 use std::f64::consts::TAU;
 
-use rayon::prelude::*;
-
+use super::asked::{self, Question};
 use super::damping::Damping;
 use super::evidence::{Evidence, Posterior};
+use super::place::{Answers, Held, Placed};
 use super::regress::regress;
 use crate::error::advice;
-use crate::filter::pass::Forward;
-use crate::filter::{Smoothed, Smoother};
-use crate::look::prior::{SMOOTHING_STEPS, starting_at};
-use crate::numerics::Trajectory;
 use crate::numerics::bounded::{self, Bounds};
 use crate::numerics::linalg::normal::{self, Factor, NormalEquations};
 use crate::numerics::objective::{Cost, Noise, half_square};
 use crate::numerics::score;
 use crate::record::Record;
-use crate::solve::kept::kept;
-use crate::solve::{Observer, Problem, Progress};
+use crate::solve::{Observer, Progress};
 use crate::{Divergence, Error};
 
 /// Gauss–Newton steps of the states alone after each step of θ.
-const PROJECTION: usize = 2;
+pub(super) const PROJECTION: usize = 2;
 /// Noise alone makes an objective of half a unit a measurement: what is left to gain is compared
 /// with no more than this.
 const NOTABLE: f64 = 100.0;
@@ -45,24 +40,14 @@ const NOTABLE: f64 = 100.0;
 const FEW: usize = 100;
 /// Rows of A for each parameter on the way to a solution.
 const ROWS: usize = 10;
-/// States follow the data where a reading is worth no more than this: noise alone makes it a half.
-const FOLLOWED: f64 = 2.0;
-/// Records at a time: each has an A of its own until they are summed.
-const GROUP: usize = 8;
 
-/// The current point: θ, a trajectory for each record, and the objective there.
+/// The current point: θ, a trajectory for each record, where the records are, and the objective there.
 #[derive(Clone)]
 pub(super) struct Iterate {
     pub theta: Vec<f64>,
-    pub states: Vec<Trajectory>,
+    pub states: Held,
     pub cost: Cost,
 }
-
-kept!(Iterate {
-    theta,
-    states,
-    cost
-});
 
 /// When a stage is done.
 pub(super) struct Limits {
@@ -94,9 +79,9 @@ pub(super) struct Counter<'o> {
 
 /// One stage: fixed noise.
 pub(super) struct Newton<'a> {
-    problem: &'a Problem<'a>,
-    /// With each record's own prior of its start.
-    noise: Vec<Noise>,
+    problem: &'a Placed<'a>,
+    /// Without each record's own prior of its start.
+    noise: Noise,
     /// P_θ0.
     prior: &'a [f64],
     /// Whether simulations are tried in place of trajectories.
@@ -106,14 +91,10 @@ pub(super) struct Newton<'a> {
 }
 
 impl<'a> Newton<'a> {
-    pub fn new(problem: &'a Problem, prior: &'a [f64], noise: &Noise) -> Self {
-        let each = problem
-            .records
-            .iter()
-            .map(|r| starting_at(problem.stepper, r, noise));
+    pub fn new(problem: &'a Placed<'a>, prior: &'a [f64], noise: &Noise) -> Self {
         Self {
             problem,
-            noise: each.collect(),
+            noise: noise.clone(),
             prior,
             simulates: true,
             held: None,
@@ -134,13 +115,12 @@ impl<'a> Newton<'a> {
         self
     }
 
-    pub fn smoother<'b>(&'b self, theta: &'b [f64], i: usize) -> Smoother<'b> {
-        Smoother {
-            stepper: self.problem.stepper,
-            record: &self.problem.records[i],
-            theta,
-            noise: &self.noise[i],
-        }
+    /// Asks every record under this noise.
+    ///
+    /// # Errors
+    /// Those of workers, here and below.
+    pub fn ask(&self, theta: &[f64], question: Question, of: &[&Held]) -> Result<Answers, Error> {
+        self.problem.ask(theta, &self.noise, question, of)
     }
 
     /// Where the search begins.
@@ -149,9 +129,8 @@ impl<'a> Newton<'a> {
     /// on the first alone, since where the measured states do not tell two hidden ones apart the
     /// records may contradict each other. The objective chooses. Noise would be learned as
     /// dynamics: then the weights stay random, and the loose first stage finds its own way.
-    pub fn start(&self, theta: Vec<f64>) -> Iterate {
+    pub fn start(&self, theta: Vec<f64>) -> Result<Iterate, Error> {
         let (model, records) = (self.problem.model, self.problem.records);
-        let smoothed = self.problem.prior.states.as_slice();
         let thetas = match &self.problem.prior.outputs {
             Some(signals) if !self.problem.noisy() => {
                 let on = |records| regress(model, records, signals, theta.clone(), self.prior);
@@ -164,56 +143,34 @@ impl<'a> Newton<'a> {
             _ => vec![theta],
         };
         let iterates = thetas.into_iter().map(|theta| {
-            let states = self.starts(&theta, smoothed);
-            Iterate {
-                cost: self.cost(&theta, &states),
+            let states = self.starts(&theta)?;
+            Ok(Iterate {
+                cost: self.cost(&theta, &states)?,
                 theta,
                 states,
-            }
+            })
         });
+        let iterates = iterates.collect::<Result<Vec<_>, Error>>()?.into_iter();
         let total = |iterate: &Iterate| match iterate.cost.total() {
             nan if nan.is_nan() => f64::INFINITY,
             total => total,
         };
         let best = iterates.min_by(|a, b| total(a).total_cmp(&total(b)));
-        best.expect("one at least")
+        Ok(best.expect("one at least"))
     }
 
-    /// Where each record's states start: on what the known physics says alone, or on what the
-    /// filter says with the networks as they are, whichever has the lower objective. With noise
-    /// the networks are random at first, and an objective under them says nothing of the states:
-    /// then they are what the known physics says, brought nearer to the data where it does not
-    /// follow them, unless that is lost.
-    pub fn starts(&self, theta: &[f64], smoothed: &[Smoothed]) -> Vec<Trajectory> {
-        let one = |i: usize| {
-            let smoother = self.smoother(theta, i);
-            let readings = self.problem.records[i].outputs.iter();
-            let readings = readings.filter(|y| !y.is_nan()).count() as f64;
-            let walked = smoother.cost(&smoothed[i].states);
-            let followed = walked.data < FOLLOWED * readings;
-            let found = walked.total().is_finite() && followed != self.problem.elsewhere;
-            if self.problem.noisy() && found {
-                return smoothed[i].states.clone();
-            }
-            let known = smoother.minimise(smoothed[i].states.clone(), SMOOTHING_STEPS);
-            let lost = !known.1.total().is_finite();
-            if self.problem.noisy() && !lost {
-                return known.0;
-            }
-            let filtered = smoother.minimise(smoother.filtered(), SMOOTHING_STEPS);
-            if lost || filtered.1.total() < known.1.total() {
-                filtered.0
-            } else {
-                known.0
-            }
+    /// Where each record's states start.
+    pub fn starts(&self, theta: &[f64]) -> Result<Held, Error> {
+        let question = Question::Start {
+            noisy: self.problem.noisy(),
+            elsewhere: self.problem.elsewhere,
         };
-        (0..smoothed.len()).into_par_iter().map(one).collect()
+        Ok(self.ask(theta, question, &[])?.held())
     }
 
     /// Each record's states brought to their minimum for θ.
-    pub fn smoothed(&self, theta: &[f64], states: Vec<Trajectory>) -> Vec<Trajectory> {
-        let one = |(i, states)| self.smoother(theta, i).minimise(states, SMOOTHING_STEPS).0;
-        states.into_par_iter().enumerate().map(one).collect()
+    pub fn smoothed(&self, theta: &[f64], states: &Held) -> Result<Held, Error> {
+        Ok(self.ask(theta, Question::Smooth, &[states])?.held())
     }
 
     /// Newton steps until the objective hardly falls any more.
@@ -224,15 +181,17 @@ impl<'a> Newton<'a> {
         limits: &Limits,
         counter: &mut Counter,
     ) -> Result<End, Error> {
-        for i in 0..iterate.states.len() {
-            let own = self.smoother(&iterate.theta, i).cost(&iterate.states[i]);
-            let from = (std::mem::take(&mut iterate.states[i]), own);
-            let exact = self.simulated(&iterate.theta, i, &from);
-            iterate.states[i] = exact.unwrap_or(from).0;
-        }
-        iterate.cost = self.cost(&iterate.theta, &iterate.states);
+        self.problem.secure()?;
+        let simulates = self.simulates;
+        let question = Question::Simulate { simulates };
+        let answers = self.ask(&iterate.theta, question, &[&iterate.states])?;
+        iterate.cost = self.sum(
+            &iterate.theta,
+            answers.numbers.iter().map(|c| asked::cost(c)),
+        );
+        iterate.states = answers.held();
         if !iterate.cost.total().is_finite() {
-            return Err(self.lost(iterate, counter.stage));
+            return self.lost(iterate, counter.stage);
         }
         let mut calm = 0;
         for iteration in 0..limits.iterations {
@@ -245,12 +204,12 @@ impl<'a> Newton<'a> {
             if !counter.observer.progress(&progress) {
                 return Ok(End::Stopped(iteration));
             }
-            let (equations, passes) = self.eliminate(iterate, self.thinning());
+            let (equations, passes) = self.eliminate(iterate, self.thinning(), true)?;
             if !equations.is_finite() {
-                return Err(self.lost(iterate, counter.stage));
+                return self.lost(iterate, counter.stage);
             }
             let before = iterate.cost.total();
-            let stepped = self.step(iterate, &equations, &passes, damping);
+            let stepped = self.step(iterate, &equations, &passes.held(), damping)?;
             if iteration == 0 && iterate.cost.total() > limits.hopeless {
                 return Ok(End::Hopeless);
             }
@@ -277,9 +236,10 @@ impl<'a> Newton<'a> {
         (rows / enough).max(1)
     }
 
-    /// The first state of a trajectory from which the equations leave the finite numbers.
-    fn lost(&self, iterate: &Iterate, stage: usize) -> Error {
+    /// The error of the first state of a trajectory from which the equations leave the finite numbers.
+    fn lost<T>(&self, iterate: &Iterate, stage: usize) -> Result<T, Error> {
         let stepper = self.problem.stepper;
+        let states = self.problem.states(&iterate.states)?;
         let mut divergence = Divergence {
             during: "batch".into(),
             pass: Some(stage + 1),
@@ -293,7 +253,7 @@ impl<'a> Newton<'a> {
             value: f64::NAN,
             advice: advice(self.problem.model),
         };
-        for (record, states) in self.problem.records.iter().zip(&iterate.states) {
+        for (record, states) in self.problem.records.iter().zip(&states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);
             if let Some((step, state)) = next.lost() {
                 divergence.during = format!("batch on {}", record.name);
@@ -304,38 +264,41 @@ impl<'a> Newton<'a> {
                 break;
             }
         }
-        Error::Diverged(divergence)
+        Err(Error::Diverged(divergence))
     }
 
-    /// Forward passes over all records: the normal equations of θ, and what the way back needs.
-    fn eliminate(&self, iterate: &Iterate, thinning: usize) -> (NormalEquations, Vec<Forward>) {
-        let one = |&i: &usize| {
-            let smoother = self.smoother(&iterate.theta, i);
-            smoother.eliminate(&iterate.states[i], thinning, i)
-        };
-        let records: Vec<usize> = (0..self.problem.records.len()).collect();
-        let mut sum = NormalEquations::new(iterate.theta.len(), thinning);
-        let mut passes = Vec::with_capacity(records.len());
-        for group in records.chunks(GROUP) {
-            let (each, own): (Vec<_>, Vec<_>) = group.par_iter().map(one).unzip();
-            each.iter().for_each(|equations| sum.add(equations));
-            passes.extend(own);
-        }
-        (sum, passes)
+    /// Forward passes over all records: the normal equations of θ; what the way back needs stays with the
+    /// records, where it is kept.
+    fn eliminate(
+        &self,
+        iterate: &Iterate,
+        thinning: usize,
+        keep: bool,
+    ) -> Result<(NormalEquations, Answers), Error> {
+        let question = Question::Eliminate { thinning, keep };
+        let mut answers = self.ask(&iterate.theta, question, &[&iterate.states])?;
+        let empty = || NormalEquations::new(iterate.theta.len(), thinning);
+        let equations = answers.equations.take().unwrap_or_else(empty);
+        Ok((equations, answers))
     }
 
     /// The posterior of θ at a minimum, what the data say about the model there, and the mean of
     /// ν²/s: near 1 where the innovations are as large as the filter says.
-    pub fn evidence(&self, iterate: &Iterate, thinning: usize) -> (Posterior, Evidence, f64) {
-        let (equations, passes) = self.eliminate(iterate, thinning);
-        let spread: f64 = passes.iter().map(Forward::log_variance).sum();
-        let squares: f64 = passes.iter().map(|p| 2.0 * p.half_square(&p.means)).sum();
-        let count = passes.iter().map(Forward::count).sum::<usize>() as f64;
+    pub fn evidence(
+        &self,
+        iterate: &Iterate,
+        thinning: usize,
+    ) -> Result<(Posterior, Evidence, f64), Error> {
+        let (equations, passes) = self.eliminate(iterate, thinning, false)?;
+        let passes = passes.numbers.iter();
+        let spread: f64 = passes.clone().map(|p| p[0]).sum();
+        let squares: f64 = passes.clone().map(|p| 2.0 * p[1]).sum();
+        let count: f64 = passes.map(|p| p[2]).sum();
         let posterior = Posterior::new(&equations, self.prior);
-        let cost = self.cost(&iterate.theta, &iterate.states).total();
+        let cost = self.cost(&iterate.theta, &iterate.states)?.total();
         let likelihood = -0.5 * (spread + count * TAU.ln()) - cost;
         let evidence = posterior.evidence(self.problem.model, likelihood);
-        (posterior, evidence, squares / count)
+        Ok((posterior, evidence, squares / count))
     }
 
     /// One damped step; `false` where none lowers the objective.
@@ -343,9 +306,9 @@ impl<'a> Newton<'a> {
         &self,
         iterate: &mut Iterate,
         equations: &NormalEquations,
-        passes: &[Forward],
+        passes: &Held,
         damping: &mut Damping,
-    ) -> bool {
+    ) -> Result<bool, Error> {
         let own = iterate.theta.iter().zip(self.prior);
         let gradient: Vec<f64> = equations
             .b
@@ -357,26 +320,27 @@ impl<'a> Newton<'a> {
         while let Some(factor) = damping.factor(equations, self.prior) {
             let increment = normal::solve(&factor, &gradient);
             let (theta, increment) = self.within_bounds(&iterate.theta, increment, &factor);
-            let moved: Vec<(f64, (Trajectory, Cost))> = (0..passes.len())
-                .into_par_iter()
-                .map(|i| self.moved(iterate, &passes[i], &increment, &theta, i))
-                .collect();
+            let question = Question::Move {
+                before: iterate.theta.clone(),
+                increment,
+                simulates: self.simulates,
+            };
+            let moved = self.ask(&theta, question, &[&iterate.states, passes])?;
             let prior = half_square(theta.iter().copied(), self.prior);
-            let model = moved.iter().map(|m| m.0).sum::<f64>() + prior;
-            let (states, costs): (Vec<_>, Vec<_>) = moved.into_iter().map(|m| m.1).unzip();
-            let cost = sum(costs, prior);
+            let model = moved.numbers.iter().map(|m| m[0]).sum::<f64>() + prior;
+            let cost = self.sum(&theta, moved.numbers.iter().map(|m| asked::cost(&m[1..])));
             if damping.accept(before - cost.total(), before - model) {
                 *iterate = Iterate {
                     theta,
-                    states,
+                    states: moved.held(),
                     cost,
                 };
-                return true;
+                return Ok(true);
             }
         }
         // the next stage is another problem
         *damping = Damping::default();
-        false
+        Ok(false)
     }
 
     /// θ after an increment, and the increment itself: where it would take constants over their bounds,
@@ -433,61 +397,19 @@ impl<'a> Newton<'a> {
         (next, increment)
     }
 
-    /// What the linear model says of the objective of a record after a step of θ; its states
-    /// there, brought back to the valley of exact known rows, and what the objective is indeed.
-    fn moved(
-        &self,
-        iterate: &Iterate,
-        pass: &Forward,
-        increment: &[f64],
-        theta: &[f64],
-        i: usize,
-    ) -> (f64, (Trajectory, Cost)) {
-        let smoother = self.smoother(&iterate.theta, i);
-        let states = &iterate.states[i];
-        let means = smoother.shift(states, increment, pass);
-        let by = smoother.increments(pass, &means);
-        let next = self.smoother(theta, i);
-        let (before, expected) = (pass.half_square(&pass.means), pass.half_square(&means));
-        let linear = states.moved(1.0, &by.states);
-        let mut from = next.followed(linear, || by.driving, before, expected);
-        // where the equations bend sharply, the states had better stay for now
-        if from.1.total() >= before || from.1.total().is_nan() {
-            let still = (states.clone(), next.cost(states));
-            let lower = from.1.total() < still.1.total();
-            from = if lower { from } else { still };
-        }
-        if let Some(exact) = self.simulated(theta, i, &from) {
-            from = exact;
-        }
-        (expected, next.improve(from.0, from.1, PROJECTION))
+    pub fn cost(&self, theta: &[f64], states: &Held) -> Result<Cost, Error> {
+        let answers = self.ask(theta, Question::Cost, &[states])?;
+        Ok(self.sum(theta, answers.numbers.iter().map(|c| asked::cost(c))))
     }
 
-    /// The simulation from where a trajectory starts, where the objective is lower there.
-    ///
-    /// With physics that is all but exact the valley of the objective is as narrow as its
-    /// curvature is strong: steps of the smoother stick there, while a simulation lies in it.
-    fn simulated(
-        &self,
-        theta: &[f64],
-        i: usize,
-        (states, cost): &(Trajectory, Cost),
-    ) -> Option<(Trajectory, Cost)> {
-        if !self.simulates {
-            return None;
-        }
-        let (stepper, record) = (self.problem.stepper, &self.problem.records[i]);
-        let run = score::free_run(stepper, record, theta, states.row(0));
-        let own = self.smoother(theta, i).cost(&run);
-        (own.total() < cost.total()).then_some((run, own))
-    }
-
-    pub fn cost(&self, theta: &[f64], states: &[Trajectory]) -> Cost {
-        let each: Vec<Cost> = (0..states.len())
-            .into_par_iter()
-            .map(|i| self.smoother(theta, i).cost(&states[i]))
-            .collect();
-        sum(each, half_square(theta.iter().copied(), self.prior))
+    /// The objective of all records, with the prior of θ.
+    fn sum(&self, theta: &[f64], each: impl Iterator<Item = Cost>) -> Cost {
+        let mut cost = Cost {
+            prior: half_square(theta.iter().copied(), self.prior),
+            ..Cost::default()
+        };
+        each.for_each(|c| cost += c);
+        cost
     }
 
     /// How many times the misfit repeats itself: the variance of its sums over blocks, in units of
@@ -495,25 +417,18 @@ impl<'a> Newton<'a> {
     ///
     /// 1 for white noise. A misfit of structure, small as it may be, says the same in sample after
     /// sample; taken for independent, thousands of them would make θ look far too certain.
-    pub fn variance_inflation(&self, iterate: &Iterate) -> f64 {
+    pub fn variance_inflation(&self, iterate: &Iterate) -> Result<f64, Error> {
         const BLOCKS: usize = 20;
         /// Standard errors above what white noise would give.
         const CLEAR: f64 = 5.0;
-        let channels = self.noise[0].measurement.len();
+        let channels = self.noise.measurement.len();
         let records = self.problem.records.iter();
         let longest = records.map(Record::len).max().unwrap_or(0);
         let lengths = (0..)
             .map(|k| 1usize << k)
             .take_while(|b| b * BLOCKS <= longest);
-        let each = self.problem.records.iter().zip(&iterate.states).enumerate();
-        let whitened: Vec<Vec<f64>> = each
-            .map(|(i, (record, states))| {
-                let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
-                let own = record.outputs.iter().zip(seen.as_slice()).enumerate();
-                own.map(|(at, (y, h))| (y - h) / self.noise[i].measurement[at % channels].sqrt())
-                    .collect()
-            })
-            .collect();
+        let whitened = self.ask(&iterate.theta, Question::Misfits, &[&iterate.states])?;
+        let whitened = whitened.numbers;
         let of_blocks = |length: usize| {
             let (mut sum, mut count) = (0.0, 0.0);
             for block in whitened
@@ -535,25 +450,18 @@ impl<'a> Newton<'a> {
             let clear = mean > 1.0 + CLEAR * (2.0 / count).sqrt();
             if clear { mean } else { 1.0 }
         };
-        lengths.map(of_blocks).fold(1.0, f64::max)
+        Ok(lengths.map(of_blocks).fold(1.0, f64::max))
     }
 
     /// R_y from the misfit by a step of expectation and maximisation: its mean square, with what
     /// the states may yet be off by, for the freedom that θ has used up.
-    pub fn noise_found(&self, iterate: &Iterate, determined: f64) -> Vec<f64> {
-        let channels = self.noise[0].measurement.len();
+    pub fn noise_found(&self, iterate: &Iterate, determined: f64) -> Result<Vec<f64>, Error> {
+        let channels = self.noise.measurement.len();
         let (mut sum, mut count) = (vec![0.0; channels], vec![0.0; channels]);
-        for (i, (record, states)) in self.problem.records.iter().zip(&iterate.states).enumerate() {
-            let smoother = self.smoother(&iterate.theta, i);
-            let spread = smoother.seen_variances(&smoother.forward(states));
-            let seen = score::outputs(self.problem.stepper, record, &iterate.theta, states);
-            let misfits = record
-                .outputs
-                .iter()
-                .zip(seen.as_slice())
-                .map(|(y, h)| y - h);
-            for (at, misfit) in misfits.enumerate().filter(|(_, m)| !m.is_nan()) {
-                sum[at % channels] += misfit * misfit + spread[at];
+        let squares = self.ask(&iterate.theta, Question::Squares, &[&iterate.states])?;
+        for record in &squares.numbers {
+            for (at, square) in record.iter().enumerate().filter(|(_, s)| !s.is_nan()) {
+                sum[at % channels] += square;
                 count[at % channels] += 1.0;
             }
         }
@@ -562,19 +470,9 @@ impl<'a> Newton<'a> {
             if count[c] > 0.0 {
                 sum[c] / count[c] / (1.0 - used).max(0.5)
             } else {
-                self.noise[0].measurement[c]
+                self.noise.measurement[c]
             }
         };
-        (0..channels).map(one).collect()
+        Ok((0..channels).map(one).collect())
     }
-}
-
-/// The objective of all records, with the prior of θ.
-fn sum(each: Vec<Cost>, prior: f64) -> Cost {
-    let mut cost = Cost {
-        prior,
-        ..Cost::default()
-    };
-    each.into_iter().for_each(|c| cost += c);
-    cost
 }

@@ -23,16 +23,16 @@
 //! and 2 ln p(y | s²) = Σ h²s²/(1 + s²λ) − ln(1 + s²λ), over the eigenvalues λ of S, but for a constant. Where
 //! the mean is all but free this is the restricted likelihood above.
 
-use rayon::prelude::*;
-
+use super::asked::Question;
 use super::newton::{Iterate, Newton};
+use super::place::Placed;
+use crate::Error;
 use crate::filter::Smoother;
 use crate::model::Varies;
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::eigen::Eigen;
 use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::objective::Noise;
-use crate::solve::Problem;
 
 /// A spread below this part of the scale of a constant is none.
 pub const LEAST: f64 = 1e-3;
@@ -144,57 +144,63 @@ fn most_likely(least: f64, likelihood: impl Fn(f64) -> f64) -> (f64, (f64, f64))
 }
 
 /// Spread and pace of all that varies, as the records ask for at an iterate; whether any has changed.
+///
+/// # Errors
+/// Those of workers.
 pub(super) fn settle(
-    problem: &Problem,
+    problem: &Placed,
     prior: &mut [f64],
     iterate: &Iterate,
     variance_inflation: f64,
     noise: &mut Noise,
-) -> bool {
+) -> Result<bool, Error> {
     let before = noise.clone();
     let groups = settle_groups(
         problem,
         prior,
         iterate,
         &noise.inflated(problem.stepper, variance_inflation),
-    );
+    )?;
     let prior = &*prior;
     let inflated = |noise: &Noise| noise.inflated(problem.stepper, variance_inflation);
     for (unknown, state) in problem.model.varying() {
         let unknown = &problem.model.unknowns[unknown];
         let least = (LEAST * unknown.difference_scale()).powi(2);
         if unknown.varies == Some(Varies::Slowly) {
-            noise.process[state] = pace(problem, prior, iterate, &inflated(noise), state);
-            noise.start[state] = along(problem, prior, iterate, &inflated(noise), state).max(least);
+            noise.process[state] = pace(problem, prior, iterate, &inflated(noise), state)?;
+            let along = along(problem, prior, iterate, &inflated(noise), state)?;
+            noise.start[state] = along.max(least);
         } else {
             let newton = Newton::new(problem, prior, &inflated(noise));
-            let told = |i| {
-                let smoother = newton.smoother(&iterate.theta, i);
-                Told::of(&smoother, &iterate.states[i], state).0
-            };
-            let told: Vec<_> = (0..iterate.states.len())
-                .into_par_iter()
-                .map(told)
-                .collect();
-            let told: Vec<Told> = told.into_iter().flatten().collect();
-            noise.start[state] = spread(&told, least).0;
+            let question = Question::Told { state };
+            let answers = newton.ask(&iterate.theta, question, &[&iterate.states])?;
+            let told = answers.numbers.iter().filter_map(|told| match told[..] {
+                [mean, variance] => Some(Told { mean, variance }),
+                _ => None,
+            });
+            noise.start[state] = spread(&told.collect::<Vec<Told>>(), least).0;
         }
     }
     let changed = |before: &[f64], after: &[f64]| {
         let mut pairs = before.iter().zip(after);
         pairs.any(|(b, a)| (a / b).ln().abs() > SETTLED)
     };
-    groups || changed(&before.start, &noise.start) || changed(&before.process, &noise.process)
+    Ok(groups || changed(&before.start, &noise.start) || changed(&before.process, &noise.process))
 }
 
 /// The prior of how groups differ, as their records ask for at an iterate; whether it has changed.
-fn settle_groups(problem: &Problem, prior: &mut [f64], iterate: &Iterate, noise: &Noise) -> bool {
+fn settle_groups(
+    problem: &Placed,
+    prior: &mut [f64],
+    iterate: &Iterate,
+    noise: &Noise,
+) -> Result<bool, Error> {
     let entries = problem.model.group_entries();
     if entries.is_empty() {
-        return false;
+        return Ok(false);
     }
     let newton = Newton::new(problem, prior, noise);
-    let (posterior, ..) = newton.evidence(iterate, newton.thinning());
+    let (posterior, ..) = newton.evidence(iterate, newton.thinning())?;
     let mut changed = false;
     for (_, own) in entries {
         let columns: Vec<Vec<f64>> = own.clone().map(|i| posterior.column(i)).collect();
@@ -214,44 +220,53 @@ fn settle_groups(problem: &Problem, prior: &mut [f64], iterate: &Iterate, noise:
         changed |= (spread / assumed).ln().abs() > SETTLED;
         prior[own].fill(spread);
     }
-    changed
+    Ok(changed)
 }
 
 /// The mean square of a state that walks, over all samples: where another record may begin.
-fn along(problem: &Problem, prior: &[f64], iterate: &Iterate, noise: &Noise, state: usize) -> f64 {
-    let n = problem.model.states.len();
+fn along(
+    problem: &Placed,
+    prior: &[f64],
+    iterate: &Iterate,
+    noise: &Noise,
+    state: usize,
+) -> Result<f64, Error> {
     let newton = Newton::new(problem, prior, noise);
+    let squares = newton.ask(
+        &iterate.theta,
+        Question::Along { state },
+        &[&iterate.states],
+    )?;
     let (mut sum, mut count) = (0.0, 0.0);
-    for (i, states) in iterate.states.iter().enumerate() {
-        let smoother = newton.smoother(&iterate.theta, i);
-        smoother.covariances(&smoother.forward(states), |k, p| {
-            sum += p[state * n + state] + states.row(k)[state].powi(2);
-            count += 1.0;
-        });
+    for square in squares.all() {
+        sum += square;
+        count += 1.0;
     }
-    sum / count
+    Ok(sum / count)
 }
 
 /// The variance by which a state walks in a sample under which the data are most likely.
-fn pace(problem: &Problem, prior: &[f64], iterate: &Iterate, noise: &Noise, state: usize) -> f64 {
+fn pace(
+    problem: &Placed,
+    prior: &[f64],
+    iterate: &Iterate,
+    noise: &Noise,
+    state: usize,
+) -> Result<f64, Error> {
     let likelihood = |walk: f64| {
         let mut noise = noise.clone();
         noise.process[state] = walk;
         let newton = Newton::new(problem, prior, &noise);
-        let one = |i: usize| {
-            let smoother = newton.smoother(&iterate.theta, i);
-            smoother.log_likelihood(&iterate.states[i])
-        };
-        let each: Vec<f64> = (0..iterate.states.len()).into_par_iter().map(one).collect();
-        each.iter().sum::<f64>()
+        let each = newton.ask(&iterate.theta, Question::Likelihood, &[&iterate.states])?;
+        Ok::<f64, Error>(each.all().sum())
     };
     let mut walk = noise.process[state];
-    let mut best = likelihood(walk);
+    let mut best = likelihood(walk)?;
     for factor in FACTORS {
         for step in [factor, 1.0 / factor] {
             let mut moves = 0;
             while moves < MOVES {
-                let value = likelihood(walk * step);
+                let value = likelihood(walk * step)?;
                 if value.is_nan() || value <= best {
                     break;
                 }
@@ -262,7 +277,7 @@ fn pace(problem: &Problem, prior: &[f64], iterate: &Iterate, noise: &Noise, stat
             }
         }
     }
-    walk
+    Ok(walk)
 }
 
 #[cfg(test)]

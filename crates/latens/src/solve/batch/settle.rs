@@ -1,13 +1,14 @@
 //! The last steps of batch: noise, prior and θ settle at the stage that was kept.
 
 use super::newton::{Counter, End, Iterate, Limits, Newton};
+use super::place::Placed;
 use super::population;
 use super::stages::{ON_THE_WAY, sharing, stage_noise, widen};
 use crate::Error;
 use crate::look::scales::refine;
 use crate::numerics::objective::Noise;
+use crate::solve::Observer;
 use crate::solve::checkpoint::Stage;
-use crate::solve::{Observer, Problem};
 
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
@@ -56,15 +57,27 @@ pub(super) struct Settled {
 
 /// The prior of a record's start as wide as the states have proved to range: what was guessed of a
 /// hidden state before anything was learned may be far off.
-pub(super) fn open_start(problem: &Problem, iterate: &Iterate, noise: &mut Noise) {
+///
+/// # Errors
+/// Those of workers.
+pub(super) fn open_start(
+    problem: &Placed,
+    iterate: &Iterate,
+    noise: &mut Noise,
+) -> Result<(), Error> {
     let mut scales = problem.scales.clone();
-    refine(problem.model, &mut scales, &iterate.states);
+    refine(
+        problem.model,
+        &mut scales,
+        &problem.states(&iterate.states)?,
+    );
     for (i, state) in problem.model.states.iter().enumerate() {
         noise.start_mean[i] = scales.center[i];
         if !problem.settings.start_variance.contains_key(&state.name) {
             noise.start[i] = noise.start[i].max(scales.scale[i].powi(2));
         }
     }
+    Ok(())
 }
 
 /// Newton's steps under a noise and a prior, to some limits.
@@ -89,7 +102,7 @@ fn minimise(
 /// and misfits that are correlated, as those of a model that cannot be better, counted for the news
 /// that they are; but noise that somebody states is taken as stated.
 pub(super) fn settle(
-    problem: &Problem,
+    problem: &Placed,
     at: &mut Stage,
     iterate: &mut Iterate,
     stages: usize,
@@ -98,7 +111,7 @@ pub(super) fn settle(
     let settings = problem.settings;
     let mut noise = stage_noise(problem, settings, at.tightness);
     if problem.noisy() && settings.estimate_noise {
-        open_start(problem, iterate, &mut noise);
+        open_start(problem, iterate, &mut noise)?;
     }
     let mut prior = at.prior.clone();
     if settings.estimate_prior && !problem.noisy() {
@@ -113,12 +126,12 @@ pub(super) fn settle(
     let mut variance_inflation = at.variance_inflation;
     let mut end = End::Hopeless;
     for _ in 0..VARYING_ROUNDS {
-        if !population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise) {
+        if !population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise)? {
             break;
         }
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
-        iterate.cost = newton.cost(&iterate.theta, &iterate.states);
+        iterate.cost = newton.cost(&iterate.theta, &iterate.states)?;
         end = minimise(&newton, at, iterate, &AT_THE_END, stages, observer)?;
         if matches!(end, End::Stopped(_)) {
             break;
@@ -139,13 +152,13 @@ pub(super) fn settle(
             if matches!(end, End::Stopped(_)) {
                 break;
             }
-            let (posterior, found, _) = newton.evidence(iterate, newton.thinning());
+            let (posterior, found, _) = newton.evidence(iterate, newton.thinning())?;
             at.determined = found.determined;
             if found.log - before < NOTABLE_GAIN {
                 break;
             }
             before = found.log;
-            let variances = newton.noise_found(iterate, found.determined);
+            let variances = newton.noise_found(iterate, found.determined)?;
             for &c in &unknown {
                 noise.measurement[c] = variances[c].max(problem.resolution(c));
             }
@@ -154,7 +167,7 @@ pub(super) fn settle(
         noise.process = tight.process;
     }
     for round in 0..ROUNDS {
-        population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise);
+        population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise)?;
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let limits = if problem.noisy() || variance_inflation > 1.0 {
@@ -167,12 +180,12 @@ pub(super) fn settle(
             break;
         }
         let own = Newton::new(problem, &prior, &noise);
-        let found = own.noise_found(iterate, at.determined);
+        let found = own.noise_found(iterate, at.determined)?;
         let mut white = noise.clone();
         for &c in &unknown {
             white.measurement[c] = found[c].max(problem.resolution(c));
         }
-        if Newton::new(problem, &prior, &white).variance_inflation(iterate) == 1.0 {
+        if Newton::new(problem, &prior, &white).variance_inflation(iterate)? == 1.0 {
             variance_inflation = 1.0;
             if !problem.noisy() || round > 0 {
                 break;
@@ -180,11 +193,11 @@ pub(super) fn settle(
             noise = white;
             continue;
         }
-        variance_inflation = own.variance_inflation(iterate);
+        variance_inflation = own.variance_inflation(iterate)?;
         if settings.estimate_prior {
             let inflated = noise.inflated(problem.stepper, variance_inflation);
             let newton = Newton::new(problem, &prior, &inflated);
-            let (posterior, ..) = newton.evidence(iterate, newton.thinning());
+            let (posterior, ..) = newton.evidence(iterate, newton.thinning())?;
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
     }

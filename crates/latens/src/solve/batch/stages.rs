@@ -3,13 +3,16 @@
 use super::damping::Damping;
 use super::evidence::Sharing;
 use super::newton::{Counter, End, Iterate, Limits, Newton};
+use super::place::Placed;
 use crate::Error;
 use crate::look;
 use crate::model::settings::{Level, Settings};
-use crate::numerics::objective::Noise;
+use crate::numerics::Trajectory;
+use crate::numerics::objective::{Cost, Noise};
 use crate::record::Record;
+use crate::solve::bytes::kept;
 use crate::solve::checkpoint::{Checkpoint, Next, Resumed, Stage};
-use crate::solve::kept::{Course, fit_records, kept};
+use crate::solve::kept::{Course, fit_records};
 use crate::solve::{Observer, PassReport, Problem};
 
 /// Noise of known rows relative to the hidden rows'.
@@ -84,8 +87,8 @@ struct Between {
     stages: usize,
     /// Whether no other follows.
     over: bool,
-    iterate: Iterate,
-    best: Option<Best>,
+    iterate: Unpacked,
+    best: Option<(Stage, Unpacked)>,
     reports: Vec<PassReport>,
     prior: Vec<f64>,
     damping: Damping,
@@ -95,7 +98,18 @@ struct Between {
     informative: Option<(f64, f64)>,
 }
 
-kept!(Best { at, iterate });
+/// An iterate with its states, as it is kept.
+struct Unpacked {
+    theta: Vec<f64>,
+    states: Vec<Trajectory>,
+    cost: Cost,
+}
+
+kept!(Unpacked {
+    theta,
+    states,
+    cost
+});
 kept!(Between {
     stages,
     over,
@@ -110,17 +124,41 @@ kept!(Between {
     informative,
 });
 
+impl Unpacked {
+    fn of(problem: &Placed, iterate: &Iterate) -> Result<Self, Error> {
+        Ok(Self {
+            theta: iterate.theta.clone(),
+            states: problem.states(&iterate.states)?,
+            cost: iterate.cost,
+        })
+    }
+
+    /// The same of the best stage.
+    fn of_best(problem: &Placed, best: Option<&Best>) -> Result<Option<(Stage, Self)>, Error> {
+        let of = |best: &Best| Ok((best.at.clone(), Self::of(problem, &best.iterate)?));
+        best.map(of).transpose()
+    }
+
+    fn packed(self, problem: &Placed) -> Result<Iterate, Error> {
+        Ok(Iterate {
+            theta: self.theta,
+            states: problem.put(self.states)?,
+            cost: self.cost,
+        })
+    }
+}
+
 impl Between {
     /// Whether it has the sizes of a problem.
     fn fits(&self, problem: &Problem) -> bool {
         let parameters = problem.model.system.parameters();
-        let fits = |iterate: &Iterate| {
+        let fits = |iterate: &Unpacked| {
             iterate.theta.len() == parameters && fit_records(&iterate.states, problem)
         };
         let best = self.best.as_ref();
         fits(&self.iterate)
             && self.prior.len() == parameters
-            && best.is_none_or(|b| fits(&b.iterate) && b.at.prior.len() == parameters)
+            && best.is_none_or(|(at, own)| fits(own) && at.prior.len() == parameters)
     }
 }
 
@@ -137,7 +175,7 @@ pub(super) struct Begin {
 
 /// Stage after stage, each with tighter physics, until it is exact, or until the data contradict it.
 pub(super) fn tighten(
-    problem: &Problem,
+    problem: &Placed,
     begin: Begin,
     observer: &mut dyn Observer,
 ) -> Result<Tightened, Error> {
@@ -149,9 +187,14 @@ pub(super) fn tighten(
         tightness: first_tightness,
     } = begin;
     let resumed = best.is_some();
-    let course = problem
-        .checkpoints
-        .course(problem, &(&iterate, &best, reports.len(), first_tightness));
+    let course = if problem.checkpoints.are_kept() {
+        let of_best = Unpacked::of_best(problem, best.as_ref())?;
+        let of_iterate = Unpacked::of(problem, &iterate)?;
+        let begin = (of_iterate, of_best, reports.len(), first_tightness);
+        problem.checkpoints.course(problem, &begin)
+    } else {
+        None
+    };
     let first = best.as_ref().map_or_else(
         || Stage {
             stages: reports.len(),
@@ -180,7 +223,15 @@ pub(super) fn tighten(
     let before = course.as_ref().and_then(Course::get);
     if let Some(before) = before.filter(|b: &Between| b.fits(problem) && b.stages <= last) {
         stages.start = if before.over { last } else { before.stages };
-        (iterate, best, reports) = (before.iterate, before.best, before.reports);
+        iterate = before.iterate.packed(problem)?;
+        best = match before.best {
+            Some((at, own)) => Some(Best {
+                at,
+                iterate: own.packed(problem)?,
+            }),
+            None => None,
+        };
+        reports = before.reports;
         (prior, damping) = (before.prior, before.damping);
         (tightness, variance_inflation) = (before.tightness, before.variance_inflation);
         (likely, informative) = (before.likely, before.informative);
@@ -236,7 +287,7 @@ pub(super) fn tighten(
         }
         let noise = stage_noise(problem, settings, tightness);
         let newton = Newton::new(problem, &prior, &noise);
-        let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning());
+        let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning())?;
         if likely.is_none_or(|(_, evidence)| found.log > evidence) {
             likely = Some((tightness, found.log));
         }
@@ -244,11 +295,11 @@ pub(super) fn tighten(
             informative = Some((tightness, found.determined));
         }
         if settings.estimate_noise {
-            let found = newton.variance_inflation(&iterate);
+            let found = newton.variance_inflation(&iterate)?;
             variance_inflation = if found > CONTRADICTED { found } else { 1.0 };
         }
         let posterior = posterior.inflated(variance_inflation);
-        let free_run = problem.free_run_error(&iterate.theta, &iterate.states);
+        let free_run = problem.free_run_error(&iterate.theta, &iterate.states)?;
         let validation = problem.validation_error(&iterate.theta, &noise);
         let merit = -validation.unwrap_or(free_run);
         let merit = (!merit.is_nan()).then_some(merit);
@@ -311,8 +362,8 @@ pub(super) fn tighten(
             course.put(&Between {
                 stages: stage + 1,
                 over,
-                iterate: iterate.clone(),
-                best: best.clone(),
+                iterate: Unpacked::of(problem, &iterate)?,
+                best: Unpacked::of_best(problem, best.as_ref())?,
                 reports: reports.clone(),
                 prior: prior.clone(),
                 damping: damping.clone(),
@@ -338,56 +389,63 @@ pub(super) fn tighten(
 
 impl Begin {
     /// Loose, at θ, on what the known physics says alone.
-    pub fn loose(problem: &Problem, theta: Vec<f64>) -> Self {
+    ///
+    /// # Errors
+    /// Those of workers, here and below.
+    pub fn loose(problem: &Placed, theta: Vec<f64>) -> Result<Self, Error> {
         let prior = first_prior(problem, problem.settings);
         let noise = stage_noise(problem, problem.settings, 0.0);
-        Self {
-            iterate: Newton::new(problem, &prior, &noise).start(theta),
+        Ok(Self {
+            iterate: Newton::new(problem, &prior, &noise).start(theta)?,
             best: None,
             reports: vec![],
             tightness: 0.0,
-        }
+        })
     }
 
     /// Tight, at θ: on the simulations that fit best.
-    pub fn tight(problem: &Problem, theta: Vec<f64>, reports: Vec<PassReport>) -> Self {
+    pub fn tight(
+        problem: &Placed,
+        theta: Vec<f64>,
+        reports: Vec<PassReport>,
+    ) -> Result<Self, Error> {
         let prior = first_prior(problem, problem.settings);
         let noise = stage_noise(problem, problem.settings, TIGHT_DECADES);
-        let states = problem.exact_states(&theta);
-        let cost = Newton::new(problem, &prior, &noise).cost(&theta, &states);
+        let states = problem.exact_states(&theta)?;
+        let cost = Newton::new(problem, &prior, &noise).cost(&theta, &states)?;
         let iterate = Iterate {
             theta,
             states,
             cost,
         };
-        Self {
+        Ok(Self {
             iterate,
             best: None,
             reports,
             tightness: TIGHT_DECADES,
-        }
+        })
     }
 
     /// At what an earlier fit has kept.
-    pub fn resumed(problem: &Problem, resumed: &Resumed) -> Self {
-        let (settings, smoothed) = (problem.settings, problem.prior.states.as_slice());
+    pub fn resumed(problem: &Placed, resumed: &Resumed) -> Result<Self, Error> {
+        let settings = problem.settings;
         let Checkpoint::Stage(at) = resumed.checkpoint else {
             unreachable!("a fit is resumed by its own solver");
         };
         let theta = resumed.theta.to_vec();
         let noise = stage_noise(problem, settings, 0.0);
         let mut newton = Newton::new(problem, &at.prior, &noise);
-        let mut states = newton.starts(&theta, smoothed);
+        let mut states = newton.starts(&theta)?;
         // the way the stages went: straight to tight physics, a trajectory may be lost
         let mut tightness: f64 = 0.0;
         while tightness < at.tightness {
             tightness = (tightness + DECADES[0]).min(at.tightness);
             let noise = stage_noise(problem, settings, tightness);
             newton = Newton::new(problem, &at.prior, &noise);
-            states = newton.smoothed(&theta, states);
+            states = newton.smoothed(&theta, &states)?;
         }
         let iterate = Iterate {
-            cost: newton.cost(&theta, &states),
+            cost: newton.cost(&theta, &states)?,
             theta,
             states,
         };
@@ -395,12 +453,12 @@ impl Begin {
             at: at.clone(),
             iterate: iterate.clone(),
         };
-        Self {
+        Ok(Self {
             iterate,
             best: Some(best),
             reports: resumed.reports.clone(),
             tightness: at.tightness,
-        }
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 //! with where there are any, is gone on with.
 
 use super::newton::{End, Newton};
+use super::place::Placed;
 use super::settle::settle;
 use super::stages::{Begin, Best, Tightened, first_prior, stage_noise, tighten};
 use crate::Error;
@@ -37,19 +38,21 @@ const BETTER: f64 = 0.99;
 
 /// The best of the ways from θ.
 pub(super) fn best(
-    problem: &Problem,
+    problem: &Placed,
     theta: Vec<f64>,
     observer: &mut dyn Observer,
 ) -> Result<Tightened, Error> {
     let guess = theta.clone();
-    let mut found = tighten(problem, Begin::loose(problem, theta), observer);
+    let mut found =
+        Begin::loose(problem, theta).and_then(|begin| tighten(problem, begin, observer));
     if !only_constants(problem) || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
         return found;
     }
     let go_on =
         |found: &mut Result<Tightened, Error>, theta: Vec<f64>, observer: &mut dyn Observer| {
             let reports = found.as_ref().map_or(vec![], |f| f.reports.clone());
-            let next = tighten(problem, Begin::tight(problem, theta, reports), observer);
+            let begin = Begin::tight(problem, theta, reports);
+            let next = begin.and_then(|begin| tighten(problem, begin, observer));
             // two ways that end at the same place: it is the model that is not better
             let same = match (&*found, &next) {
                 (Ok(found), Ok(next)) => {
@@ -73,7 +76,11 @@ pub(super) fn best(
         }
         Err(error) => return better(found, Err(error)),
     }
-    for theta in elsewhere(problem, guess.len()) {
+    let elsewhere = match elsewhere(problem, guess.len()) {
+        Ok(elsewhere) => elsewhere,
+        Err(error) => return better(found, Err(error)),
+    };
+    for theta in elsewhere {
         if go_on(&mut found, theta, observer) {
             break;
         }
@@ -123,7 +130,8 @@ fn better(
             stopped: true,
             ..found
         }),
-        (Ok(found), Err(_)) => Ok(found),
+        (Ok(found), Err(Error::Diverged(_))) => Ok(found),
+        (Ok(_), Err(error)) => Err(error),
         (Err(_), next) => next,
     }
 }
@@ -144,7 +152,8 @@ fn in_pieces(
         return Ok(None);
     }
     let pieces = cut.of(problem);
-    let begin = Begin::tight(&pieces, guess.to_vec(), vec![]);
+    let pieces = Placed::new(&pieces)?;
+    let begin = Begin::tight(&pieces, guess.to_vec(), vec![])?;
     let mut quiet = Quiet::new(observer, Trial::Pieces);
     let found = unless_lost(tighten(&pieces, begin, &mut quiet))?;
     let Some(Tightened { best, stopped, .. }) = found else {
@@ -207,7 +216,8 @@ pub(super) fn pieces_predict_better(
             validate: &[],
             ..fold
         };
-        let begin = Begin::tight(&alone, theta.to_vec(), vec![]);
+        let alone = Placed::new(&alone)?;
+        let begin = Begin::tight(&alone, theta.to_vec(), vec![])?;
         let mut quiet = Quiet::new(observer, Trial::Halves);
         let found = unless_lost(tighten(&alone, begin, &mut quiet))?;
         let (Some(found), Some(own)) = (found, in_pieces(&alone, theta, &mut quiet)?) else {
@@ -231,10 +241,11 @@ fn only_constants(problem: &Problem) -> bool {
 
 /// Other values of the constants, spread evenly within their scales: those whose simulations follow
 /// the data best.
-fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
+fn elsewhere(problem: &Problem, constants: usize) -> Result<Vec<Vec<f64>>, Error> {
     let beginning =
         problem.cut(|record| std::iter::once(0..record.len().min(LOOKED_ALONG)).collect());
     let short = beginning.of(problem);
+    let short = Placed::new(&short)?;
     let weights = first_prior(&short, short.settings);
     let noise = stage_noise(&short, short.settings, 2.0);
     let newton = Newton::new(&short, &weights, &noise);
@@ -245,14 +256,15 @@ fn elsewhere(problem: &Problem, constants: usize) -> Vec<Vec<f64>> {
             // where the groups lie about their mean is no question of where the mean is
             theta[problem.model.unknowns.len()..].fill(0.0);
             problem.model.keep_bounds(&mut theta);
-            let states = short.exact_states(&theta);
-            let error = newton.cost(&theta, &states).total();
-            (if error.is_nan() { f64::INFINITY } else { error }, theta)
+            let states = short.exact_states(&theta)?;
+            let error = newton.cost(&theta, &states)?.total();
+            let error = if error.is_nan() { f64::INFINITY } else { error };
+            Ok((error, theta))
         })
-        .collect();
+        .collect::<Result<_, Error>>()?;
     looked_at.sort_by(|a, b| a.0.total_cmp(&b.0));
     looked_at.truncate(GONE_ON_WITH);
-    looked_at.into_iter().map(|(_, theta)| theta).collect()
+    Ok(looked_at.into_iter().map(|(_, theta)| theta).collect())
 }
 
 /// The `k`-th point of Kronecker's sequence in a dimension: multiples of an irrational number, the

@@ -8,8 +8,9 @@ pub mod joint;
 pub mod sweep;
 
 use super::batch::one_segment;
+use super::bytes::kept;
 use super::checkpoint::{Checkpoint, Start};
-use super::kept::{Course, fit_records, kept};
+use super::kept::{Course, fit_records};
 use super::{Learned, Observer, PassReport, Problem, Solver, precision};
 use crate::Error;
 use crate::filter::Smoothed;
