@@ -10,8 +10,10 @@
 //! hold the derivative by the arguments, W₁ᵀδ₁/scale, and by every weight, δ_l ⊗ z_{l−1}.
 
 mod activation;
+mod lanes;
 
 pub use activation::Activation;
+pub use lanes::LaneTrace;
 use std::fmt;
 
 use pulp::{Arch, Simd, WithSimd};

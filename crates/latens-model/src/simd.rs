@@ -16,7 +16,7 @@ use pulp::{Arch, Simd};
 pub const LANES: usize = 8;
 
 /// Eight consecutive components of a vector, one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub struct Panel(pub [f64; LANES]);
 
