@@ -363,7 +363,7 @@ impl Smoother<'_> {
                 let at = s * c + k;
                 let row = &block.h[at * n..(at + 1) * n];
                 let innovation = block.innovation[at] - dot(row, &filter.mean);
-                let variance = filter.correct(row, innovation, self.noise.measurement[k]);
+                let variance = filter.correct_lower(row, innovation, self.noise.measurement[k]);
                 if let Some((sensitivity, equations)) = &mut with {
                     let keep = equations.keeps(counts[k]);
                     let own = channels.iter().position(|c| *c == k);
@@ -374,6 +374,7 @@ impl Smoother<'_> {
                 block.innovation[at] = innovation;
                 block.variance[at] = variance;
             }
+            filter.mirror();
             block.mean[s * n..(s + 1) * n].copy_from_slice(&filter.mean);
             block.covariance[s * n * n..(s + 1) * n * n].copy_from_slice(&filter.covariance);
         }
@@ -488,7 +489,7 @@ impl Smoother<'_> {
         let mut driving = vec![0.0; means.mean.len()];
         let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
         for i in (0..self.record.len()).rev() {
-            apply(
+            apply_transposed(
                 &forward.covariance[i * n * n..(i + 1) * n * n],
                 &costate,
                 &mut moved,
@@ -549,7 +550,7 @@ impl Smoother<'_> {
         self.covariances(forward, |i, p| {
             for at in (i * c..(i + 1) * c).filter(|&at| forward.variance[at] > 0.0) {
                 let h = &forward.h[at * n..(at + 1) * n];
-                apply(p, h, &mut moved);
+                apply_transposed(p, h, &mut moved);
                 seen[at] = dot(h, &moved).max(0.0);
             }
         });

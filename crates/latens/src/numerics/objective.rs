@@ -145,6 +145,32 @@ pub fn trajectory_cost(
     states: &Trajectory,
     noise: &Noise,
 ) -> Cost {
+    terms(stepper, record, theta, states, noise, false)
+}
+
+/// The same of a free run: its defects are zero to the last bit and need not be worked out.
+pub fn free_run_cost(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    run: &Trajectory,
+    noise: &Noise,
+) -> Cost {
+    let mut cost = terms(stepper, record, theta, run, noise, true);
+    if run.lost().is_some() {
+        cost.physics = f64::NAN;
+    }
+    cost
+}
+
+fn terms(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &Trajectory,
+    noise: &Noise,
+    without_defects: bool,
+) -> Cost {
     const PIECE: usize = 128;
     let n = stepper.system().states();
     let samples = states.len();
@@ -167,7 +193,7 @@ pub fn trajectory_cost(
                 span: stepper.span(record.gap(i - 1)),
             };
             let from: Vec<Departure> = own.clone().skip(without).map(from).collect();
-            if !from.is_empty() {
+            if !from.is_empty() && !without_defects {
                 stepper.advance_lanes(scratch, &from, &mut next[without * n..]);
             }
             for (l, i) in own.enumerate() {
@@ -176,7 +202,7 @@ pub fn trajectory_cost(
                 if i == 0 {
                     let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
                     cost.start = half_square(from_mean, &noise.start);
-                } else {
+                } else if !without_defects {
                     let next = &next[l * n..(l + 1) * n];
                     let defect = state.iter().zip(next).map(|(x, f)| x - f);
                     let span = from[l - without].span;

@@ -29,7 +29,7 @@ use crate::look::prior::{SMOOTHING_STEPS, starting_at};
 use crate::numerics::Trajectory;
 use crate::numerics::bounded::{self, Bounds};
 use crate::numerics::linalg::normal::{self, Factor, NormalEquations};
-use crate::numerics::objective::{Cost, Noise, half_square};
+use crate::numerics::objective::{Cost, Noise, free_run_cost, half_square};
 use crate::numerics::score;
 use crate::record::Record;
 use crate::solve::kept::kept;
@@ -478,7 +478,7 @@ impl<'a> Newton<'a> {
         }
         let (stepper, record) = (self.problem.stepper, &self.problem.records[i]);
         let run = score::free_run(stepper, record, theta, states.row(0));
-        let own = self.smoother(theta, i).cost(&run);
+        let own = free_run_cost(stepper, record, theta, &run, &self.noise[i]);
         (own.total() < cost.total()).then_some((run, own))
     }
 
