@@ -1,30 +1,6 @@
 //! Dense matrices of a few rows, row by row in slices the caller owns.
 
-use pulp::{Simd, WithSimd};
-
-use crate::simd;
-
-/// A kernel as plain loops, compiled for each instruction set. Multiplications and additions are rounded apart, so
-/// that all sets, and the order of the loops alone, make the same bits.
-struct Kernel<F>(F);
-
-impl<F: Loops> WithSimd for Kernel<F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        self.0.run();
-    }
-}
-
-trait Loops {
-    /// To be inlined always.
-    fn run(self);
-}
-
-fn dispatch(loops: impl Loops) {
-    simd::arch().dispatch(Kernel(loops));
-}
+use crate::simd::{Loops, dispatch};
 
 /// out = A B, with A n×k and B k×m; zeros of A cost nothing.
 pub fn multiply(a: &[f64], b: &[f64], out: &mut [f64], k: usize, m: usize) {
@@ -365,7 +341,7 @@ mod tests {
             };
             sandwich(&root, &mut p, &mut vec![0.0; n * n], n);
             let expected = plain(&f, &p);
-            let products = simd::forced::on_each(|| {
+            let products = crate::simd::forced::on_each(|| {
                 let mut found = p.clone();
                 sandwich(&f, &mut found, &mut vec![0.0; n * n], n);
                 found

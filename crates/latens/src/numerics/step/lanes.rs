@@ -6,7 +6,7 @@
 //! Methods and ways without a form of their own here go sample by sample.
 
 use super::{Linearised, Scratch, Span, Stepper, axpy};
-use crate::model::simd::{LANES, Panel, ZERO};
+use crate::model::simd::{self, LANES, Loops, Panel, ZERO};
 use crate::model::{Point, System, Workspace};
 
 /// From where a step goes, and how far.
@@ -77,7 +77,8 @@ impl Structure {
 /// Scratch memory of steps side by side; one per thread.
 pub struct LaneScratch {
     pub(crate) system: Workspace<Panel>,
-    single: Scratch,
+    /// For steps that go alone.
+    single: Option<Scratch>,
     room: Vec<f64>,
     input: Vec<Panel>,
     state: Vec<Panel>,
@@ -112,7 +113,7 @@ impl Stepper<'_> {
         let panels = |count: usize| vec![ZERO; count];
         LaneScratch {
             system: system.workspace(),
-            single: self.scratch(),
+            single: None,
             room: vec![0.0; system.inputs()],
             input: panels(system.inputs()),
             state: panels(n),
@@ -140,8 +141,9 @@ impl Stepper<'_> {
     pub fn advance_lanes(&self, scratch: &mut LaneScratch, from: &[Departure], next: &mut [f64]) {
         let n = self.system.states();
         if !self.side_by_side(from) {
+            let alone = scratch.single.get_or_insert_with(|| self.scratch());
             for (d, next) in from.iter().zip(next.chunks_exact_mut(n)) {
-                self.advance(&mut scratch.single, d.at, d.span, next);
+                self.advance(alone, d.at, d.span, next);
             }
             return;
         }
@@ -168,8 +170,9 @@ impl Stepper<'_> {
         out: &mut [Linearised],
     ) {
         let Some(structure) = self.structure.as_ref().filter(|_| self.side_by_side(from)) else {
+            let alone = scratch.single.get_or_insert_with(|| self.scratch());
             for (d, out) in from.iter().zip(out) {
-                self.linearise(&mut scratch.single, d.at, d.span, with_theta, out);
+                self.linearise(alone, d.at, d.span, with_theta, out);
             }
             return;
         };
@@ -340,18 +343,14 @@ impl LaneScratch {
             }
         } else {
             let by: [f64; LANES] = std::array::from_fn(|l| shift * lane(from, l).span.length);
-            for value in k_x.iter_mut() {
-                value.0.iter_mut().zip(&by).for_each(|(v, by)| *v *= by);
-            }
-            for &i in &structure.diagonal {
-                k_x[i].0.iter_mut().for_each(|v| *v += 1.0);
-            }
-            for &(to, slope, by) in &structure.products[k - 1] {
-                let (slope, by) = (&slopes[slope].0, &k_x[by].0);
-                for (sum, (a, b)) in product_x[to].0.iter_mut().zip(slope.iter().zip(by)) {
-                    *sum += a * b;
-                }
-            }
+            simd::dispatch(Product {
+                structure,
+                terms: &structure.products[k - 1],
+                by,
+                slopes,
+                k_x,
+                out: product_x,
+            });
         }
         std::mem::swap(k_x, product_x);
     }
@@ -374,14 +373,15 @@ impl LaneScratch {
             }
         }
         if by > 0.0 {
-            k_theta.iter_mut().for_each(|v| *v *= by);
-            for &(to, source, entry) in &structure.chain {
-                let factor = self.slopes[entry].0[l];
-                if factor != 0.0 {
-                    let source = &k_theta[source * p..(source + 1) * p];
-                    axpy(factor, source, &mut product[to * p..(to + 1) * p]);
-                }
-            }
+            simd::dispatch(Chain {
+                terms: &structure.chain,
+                slopes: &self.slopes,
+                lane: l,
+                by,
+                p,
+                k_theta,
+                out: product,
+            });
         }
         std::mem::swap(k_theta, product);
     }
@@ -390,9 +390,81 @@ impl LaneScratch {
 /// sum += weight Δ value, in each lane.
 fn add(weight: f64, from: &[Departure], values: &[Panel], sums: &mut [Panel]) {
     let by: [f64; LANES] = std::array::from_fn(|l| weight * lane(from, l).span.length);
-    for (sum, value) in sums.iter_mut().zip(values) {
-        for ((sum, value), by) in sum.0.iter_mut().zip(&value.0).zip(&by) {
-            *sum += by * value;
+    simd::dispatch(Sum { by, values, sums });
+}
+
+/// Of [`add`].
+struct Sum<'a> {
+    by: [f64; LANES],
+    values: &'a [Panel],
+    sums: &'a mut [Panel],
+}
+
+impl Loops for Sum<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (sum, value) in self.sums.iter_mut().zip(self.values) {
+            for ((sum, value), by) in sum.0.iter_mut().zip(&value.0).zip(&self.by) {
+                *sum += by * value;
+            }
+        }
+    }
+}
+
+/// out += ∂f/∂x (I + a Δ dk), term by term.
+struct Product<'a> {
+    structure: &'a Structure,
+    terms: &'a [(usize, usize, usize)],
+    by: [f64; LANES],
+    slopes: &'a [Panel],
+    k_x: &'a mut [Panel],
+    out: &'a mut [Panel],
+}
+
+impl Loops for Product<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for value in self.k_x.iter_mut() {
+            let each = value.0.iter_mut().zip(&self.by);
+            each.for_each(|(v, by)| *v *= by);
+        }
+        for &i in &self.structure.diagonal {
+            self.k_x[i].0.iter_mut().for_each(|v| *v += 1.0);
+        }
+        for &(to, slope, by) in self.terms {
+            let (slope, by) = (&self.slopes[slope].0, &self.k_x[by].0);
+            for (sum, (a, b)) in self.out[to].0.iter_mut().zip(slope.iter().zip(by)) {
+                *sum += a * b;
+            }
+        }
+    }
+}
+
+/// out += ∂f/∂x a Δ dk/dθ of a lane, row by row.
+struct Chain<'a> {
+    terms: &'a [(usize, usize, usize)],
+    slopes: &'a [Panel],
+    lane: usize,
+    by: f64,
+    p: usize,
+    k_theta: &'a mut [f64],
+    out: &'a mut [f64],
+}
+
+impl Loops for Chain<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let p = self.p;
+        self.k_theta.iter_mut().for_each(|v| *v *= self.by);
+        for &(to, source, entry) in self.terms {
+            let factor = self.slopes[entry].0[self.lane];
+            if factor != 0.0 {
+                let source = &self.k_theta[source * p..(source + 1) * p];
+                let out = &mut self.out[to * p..(to + 1) * p];
+                out.iter_mut()
+                    .zip(source)
+                    .for_each(|(o, s)| *o += factor * s);
+            }
         }
     }
 }
