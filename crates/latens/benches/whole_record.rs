@@ -48,14 +48,12 @@ fn main() {
 /// the same function of every velocity. The first mass is driven.
 fn chain(masses: usize) -> String {
     let force = |i: usize| {
-        let left = (i > 1)
-            .then(|| format!("q{} + ", i - 1))
-            .unwrap_or_default();
-        let right = (i < masses)
-            .then(|| format!("q{} ", i + 1))
-            .unwrap_or_default();
+        let neighbours = [i - 1, i + 1].into_iter();
+        let neighbours = neighbours.filter(|j| (1..=masses).contains(j));
+        let neighbours: Vec<String> = neighbours.map(|j| format!("q{j}")).collect();
+        let pull = neighbours.join(" + ");
         let drive = if i == 1 { " + u" } else { "" };
-        format!("k*({left}{right}- 2*q{i}){drive}").replace("+ -", "-")
+        format!("k*({pull} - 2*q{i}){drive}")
     };
     let each = |line: &dyn Fn(usize) -> String| (1..=masses).map(line).collect::<String>();
     let positions =
@@ -187,10 +185,11 @@ fn profile_of(name: &str, text: &str, steps: Option<usize>, fits: bool) {
         let error = found
             .ok()
             .and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
+        let error = error.unwrap_or(f64::NAN);
         let (stages, iterations) = (counted.stages, counted.iterations);
         let seconds = start.elapsed().as_secs_f64();
         println!(
-            "  fit: {stages} stages, {iterations} iterations, {seconds:.1} s, hidden error {error:.1e?}"
+            "  fit: {stages} stages, {iterations} iterations, {seconds:.1} s, hidden error {error:.1e}"
         );
     }
 }
