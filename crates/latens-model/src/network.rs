@@ -10,8 +10,10 @@
 //! hold the derivative by the arguments, W₁ᵀδ₁/scale, and by every weight, δ_l ⊗ z_{l−1}.
 
 mod activation;
+mod lanes;
 
 pub use activation::Activation;
+pub use lanes::LaneTrace;
 use std::fmt;
 
 use pulp::{Arch, Simd, WithSimd};
@@ -222,9 +224,15 @@ impl Network {
             let (done, next) = trace.activations.split_at_mut(from + width);
             let input = &done[from..];
             let bias = &weights[at + width * units..];
-            for u in 0..units {
-                let row = &weights[at + u * width..at + (u + 1) * width];
-                next[u] = bias[u] + dot(simd, row, input);
+            if let [only] = input {
+                // no sums: all units at once
+                let each = next.iter_mut().zip(bias).zip(&weights[at..at + units]);
+                each.for_each(|((next, b), w)| *next = b + w * only);
+            } else {
+                for u in 0..units {
+                    let row = &weights[at + u * width..at + (u + 1) * width];
+                    next[u] = bias[u] + dot(simd, row, input);
+                }
             }
             let slopes = &mut trace.slopes[from + width - self.arguments..][..units];
             activation.apply(simd, &mut next[..units], slopes);
@@ -340,10 +348,18 @@ impl Network {
             let input = &trace.activations[from..from + width];
             let own = &delta[from + width - self.arguments..][..units];
             let (matrix, bias) = gradient[at..at + (width + 1) * units].split_at_mut(width * units);
-            for ((row, b), d) in matrix.chunks_exact_mut(width).zip(bias).zip(own) {
-                let d = factor * d;
-                axpy(simd, d, input, row);
-                *b += d;
+            if let [only] = input {
+                for ((w, b), d) in matrix.iter_mut().zip(bias).zip(own) {
+                    let d = factor * d;
+                    *w = d.mul_add(*only, *w);
+                    *b += d;
+                }
+            } else {
+                for ((row, b), d) in matrix.chunks_exact_mut(width).zip(bias).zip(own) {
+                    let d = factor * d;
+                    axpy(simd, d, input, row);
+                    *b += d;
+                }
             }
             at += (width + 1) * units;
             from += width;
@@ -396,6 +412,12 @@ impl WithSimd for Sweep<'_> {
 #[inline(always)]
 fn add_transposed<S: Simd>(simd: S, a: &[f64], x: &[f64], y: &mut [f64]) {
     let width = y.len();
+    if let [only] = y {
+        for (x, a) in x.iter().zip(a) {
+            *only = x.mul_add(*a, *only);
+        }
+        return;
+    }
     let (vectors, rest) = S::as_mut_simd_f64s(y);
     for (v, y) in vectors.iter_mut().enumerate() {
         let mut sum = *y;

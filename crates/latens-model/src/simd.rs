@@ -10,13 +10,13 @@
 
 use std::sync::OnceLock;
 
-use pulp::{Arch, Simd};
+use pulp::{Arch, Simd, WithSimd};
 
 /// Virtual lanes: eight numbers, a multiple of every width and one cache line.
 pub const LANES: usize = 8;
 
 /// Eight consecutive components of a vector, one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub struct Panel(pub [f64; LANES]);
 
@@ -53,6 +53,29 @@ fn narrow() -> Arch {
 #[cfg(not(target_arch = "x86_64"))]
 fn narrow() -> Arch {
     Arch::new()
+}
+
+/// A kernel as plain loops, compiled for each instruction set by [`dispatch`]. Multiplications and additions are
+/// rounded apart, so that the order of the loops alone decides on the bits.
+pub trait Loops {
+    /// The loops; to be inlined always.
+    fn run(self);
+}
+
+/// Runs loops on the instruction set in use.
+pub fn dispatch(loops: impl Loops) {
+    struct Kernel<L>(L);
+
+    impl<L: Loops> WithSimd for Kernel<L> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            self.0.run();
+        }
+    }
+
+    arch().dispatch(Kernel(loops));
 }
 
 /// A panel as vectors: one of eight lanes, two of four, …

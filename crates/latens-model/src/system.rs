@@ -3,7 +3,8 @@
 use super::graph::{Graph, Id, Node};
 use super::network::{Network, Scaling, Structure, Trace};
 use super::resolve::Equations;
-use super::tape::{Curve, Networks, Point, Tape};
+use super::simd::Panel;
+use super::tape::{Curve, Networks, Point, Tape, Value};
 
 /// The equations x' = f(t, x, u; θ), y = h(t, x, u; θ), ready to evaluate.
 ///
@@ -121,15 +122,17 @@ impl Learned {
 
 /// Scratch memory of a [`System`]; one per thread.
 #[derive(Debug, Clone)]
-pub struct Workspace {
-    value: Vec<f64>,
-    jacobian: Vec<f64>,
-    full: Vec<f64>,
-    measure: Vec<f64>,
-    measure_jacobian: Vec<f64>,
-    measure_full: Vec<f64>,
-    arguments: Vec<f64>,
-    traces: Vec<Trace>,
+pub struct Workspace<V: Value = f64> {
+    value: Vec<V>,
+    jacobian: Vec<V>,
+    full: Vec<V>,
+    measure: Vec<V>,
+    measure_jacobian: Vec<V>,
+    measure_full: Vec<V>,
+    arguments: Vec<V>,
+    traces: Vec<V::Trace>,
+    /// The trace of one of the points side by side.
+    own: Vec<Trace>,
 }
 
 /// An equation that is no finite number.
@@ -340,8 +343,9 @@ impl System {
         &self.direct
     }
 
-    /// Scratch memory for this system.
-    pub fn workspace(&self) -> Workspace {
+    /// Scratch memory for this system, at one point or at some side by side.
+    pub fn workspace<V: Value>(&self) -> Workspace<V> {
+        let networks = || self.calls.iter().map(|&(n, _)| &self.networks[n]);
         Workspace {
             value: self.value.slots(),
             jacobian: self.jacobian.slots(),
@@ -350,11 +354,8 @@ impl System {
             measure_jacobian: self.measure_jacobian.slots(),
             measure_full: self.measure_full.slots(),
             arguments: self.arguments.slots(),
-            traces: self
-                .calls
-                .iter()
-                .map(|&(n, _)| self.networks[n].trace())
-                .collect(),
+            traces: networks().map(V::trace).collect(),
+            own: networks().map(Network::trace).collect(),
         }
     }
 
@@ -367,7 +368,7 @@ impl System {
     }
 
     /// f.
-    pub fn derivative(&self, ws: &mut Workspace, at: Point, f: &mut [f64]) {
+    pub fn derivative<V: Value>(&self, ws: &mut Workspace<V>, at: Point<V>, f: &mut [V]) {
         self.value
             .run(&mut ws.value, &mut ws.traces, self.env(), at);
         for (i, f) in f.iter_mut().enumerate() {
@@ -388,6 +389,51 @@ impl System {
         })
     }
 
+    /// f and the entries of ∂f/∂x in the order of [`System::pattern`]; `with_theta` also what
+    /// [`System::gradients_of`] needs.
+    pub fn linearise_entries<V: Value>(
+        &self,
+        ws: &mut Workspace<V>,
+        at: Point<V>,
+        with_theta: bool,
+        f: &mut [V],
+        entries: &mut [V],
+    ) {
+        let (tape, slots) = if with_theta {
+            (&self.full, &mut ws.full)
+        } else {
+            (&self.jacobian, &mut ws.jacobian)
+        };
+        tape.run(slots, &mut ws.traces, self.env(), at);
+        let mut roots = (0..).map(|i| tape.root(slots, i));
+        f.fill_with(|| roots.next().expect("roots without end"));
+        entries.fill_with(|| roots.next().expect("roots without end"));
+    }
+
+    /// ∂f/∂θ of [`System::unknown_rows`] at one of the points of [`System::linearise_entries`].
+    pub fn gradients_of(&self, ws: &mut Workspace<Panel>, lane: usize, f_theta: &mut [f64]) {
+        for (own, trace) in ws.own.iter_mut().zip(&ws.traces) {
+            own.take_lane(trace, lane);
+        }
+        let factor = |root| self.full.root(&ws.full, root).0[lane];
+        self.gradients(factor, &ws.own, &self.paths, f_theta);
+    }
+
+    /// h and the entries of ∂h/∂x in the order of [`System::measure_pattern`].
+    pub fn linearise_measurement_entries<V: Value>(
+        &self,
+        ws: &mut Workspace<V>,
+        at: Point<V>,
+        h: &mut [V],
+        entries: &mut [V],
+    ) {
+        let (tape, slots) = (&self.measure_jacobian, &mut ws.measure_jacobian);
+        tape.run(slots, &mut ws.traces, self.env(), at);
+        let mut roots = (0..).map(|i| tape.root(slots, i));
+        h.fill_with(|| roots.next().expect("roots without end"));
+        entries.fill_with(|| roots.next().expect("roots without end"));
+    }
+
     /// f and ∂f/∂x (row by row).
     pub fn linearise(&self, ws: &mut Workspace, at: Point, f: &mut [f64], f_x: &mut [f64]) {
         self.jacobian
@@ -406,14 +452,14 @@ impl System {
     ) {
         self.full.run(&mut ws.full, &mut ws.traces, self.env(), at);
         self.read(&self.full, &ws.full, f, f_x);
-        self.gradients(&self.full, &ws.full, &ws.traces, &self.paths, f_theta);
+        let factor = |root| self.full.root(&ws.full, root);
+        self.gradients(factor, &ws.traces, &self.paths, f_theta);
     }
 
     /// The derivatives by θ of rows that it enters by these paths, one row after another.
     fn gradients(
         &self,
-        tape: &Tape,
-        slots: &[f64],
+        factor: impl Fn(usize) -> f64,
         traces: &[Trace],
         paths: &[Vec<Path>],
         by_theta: &mut [f64],
@@ -422,7 +468,7 @@ impl System {
         let rows = by_theta.chunks_exact_mut(self.parameters.max(1));
         for (row, paths) in rows.zip(paths) {
             for path in paths {
-                let factor = tape.root(slots, path.root);
+                let factor = factor(path.root);
                 match path.through {
                     Through::Constant(i) => row[i] += factor,
                     Through::Output { call, k } => {
@@ -447,7 +493,7 @@ impl System {
     }
 
     /// h.
-    pub fn measure(&self, ws: &mut Workspace, at: Point, h: &mut [f64]) {
+    pub fn measure<V: Value>(&self, ws: &mut Workspace<V>, at: Point<V>, h: &mut [V]) {
         self.measure
             .run(&mut ws.measure, &mut ws.traces, self.env(), at);
         for (i, h) in h.iter_mut().enumerate() {
@@ -480,8 +526,8 @@ impl System {
         let tape = &self.measure_full;
         tape.run(&mut ws.measure_full, &mut ws.traces, self.env(), at);
         self.read_measurement(tape, &ws.measure_full, h, h_x);
-        let (slots, traces) = (&ws.measure_full, &ws.traces);
-        self.gradients(tape, slots, traces, &self.measure_paths, h_theta);
+        let factor = |root| tape.root(&ws.measure_full, root);
+        self.gradients(factor, &ws.traces, &self.measure_paths, h_theta);
     }
 
     fn read_measurement(&self, tape: &Tape, slots: &[f64], h: &mut [f64], h_x: &mut [f64]) {
@@ -504,7 +550,7 @@ impl System {
         theta: &[f64],
     ) -> Vec<(usize, f64)> {
         let input = vec![0.0; self.inputs];
-        let mut ws = self.workspace();
+        let mut ws = self.workspace::<f64>();
         let at = Point {
             time: 0.0,
             state,

@@ -3,7 +3,8 @@
 //! Evaluation allocates nothing: values live in slots that the caller keeps between calls.
 
 use super::graph::{Graph, Id, Node};
-use super::network::{Network, Trace};
+use super::network::{LaneTrace, Network, Trace};
+use super::simd::{LANES, Panel};
 
 pub use super::graph::{Binary, Unary};
 
@@ -38,14 +39,138 @@ impl Curve {
     }
 }
 
-/// Where a program finds its variables.
+/// Where a program finds its variables: a point, or some points side by side.
 #[derive(Debug, Clone, Copy)]
-pub struct Point<'a> {
-    pub time: f64,
-    pub state: &'a [f64],
+pub struct Point<'a, V = f64> {
+    pub time: V,
+    pub state: &'a [V],
     /// Of this sample; those of the following samples may come after it.
-    pub input: &'a [f64],
+    pub input: &'a [V],
     pub theta: &'a [f64],
+}
+
+/// What a slot of a program holds: a number, or one for each of some points side by side. The arithmetic
+/// of a point is the same either way, operation by operation.
+pub trait Value: Copy + Default {
+    /// What a network leaves.
+    type Trace;
+
+    /// The same number everywhere.
+    fn splat(value: f64) -> Self;
+    /// A function of each number.
+    fn map(self, f: impl Fn(f64) -> f64) -> Self;
+    /// A function of each number and another.
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self;
+    /// The first where `self` is not 0, else the second.
+    fn select(self, first: Self, second: Self) -> Self;
+    /// Memory for a call.
+    fn trace(network: &Network) -> Self::Trace;
+    /// An argument of a call.
+    fn set_argument(network: &Network, trace: &mut Self::Trace, j: usize, value: Self);
+    /// A call.
+    fn evaluate(network: &Network, weights: &[f64], trace: &mut Self::Trace);
+    /// Its derivatives.
+    fn differentiate(network: &Network, weights: &[f64], trace: &mut Self::Trace);
+    /// An output of a call.
+    fn output(trace: &Self::Trace, k: usize) -> Self;
+    /// An entry of ∂(output)/∂(argument).
+    fn slope(trace: &Self::Trace, entry: usize) -> Self;
+}
+
+impl Value for f64 {
+    type Trace = Trace;
+
+    fn splat(value: f64) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        f(self)
+    }
+
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        f(self, other)
+    }
+
+    #[inline(always)]
+    fn select(self, first: Self, second: Self) -> Self {
+        if self != 0.0 { first } else { second }
+    }
+
+    fn trace(network: &Network) -> Trace {
+        network.trace()
+    }
+
+    fn set_argument(network: &Network, trace: &mut Trace, j: usize, value: f64) {
+        network.set_argument(trace, j, value);
+    }
+
+    fn evaluate(network: &Network, weights: &[f64], trace: &mut Trace) {
+        network.evaluate(weights, trace);
+    }
+
+    fn differentiate(network: &Network, weights: &[f64], trace: &mut Trace) {
+        network.differentiate(weights, trace);
+    }
+
+    fn output(trace: &Trace, k: usize) -> f64 {
+        trace.output[k]
+    }
+
+    fn slope(trace: &Trace, entry: usize) -> f64 {
+        trace.jacobian[entry]
+    }
+}
+
+impl Value for Panel {
+    type Trace = LaneTrace;
+
+    fn splat(value: f64) -> Self {
+        Self([value; LANES])
+    }
+
+    #[inline(always)]
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self(self.0.map(f))
+    }
+
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        Self(std::array::from_fn(|l| f(self.0[l], other.0[l])))
+    }
+
+    #[inline(always)]
+    fn select(self, first: Self, second: Self) -> Self {
+        Self(std::array::from_fn(|l| {
+            self.0[l].select(first.0[l], second.0[l])
+        }))
+    }
+
+    fn trace(network: &Network) -> LaneTrace {
+        network.lane_trace()
+    }
+
+    fn set_argument(network: &Network, trace: &mut LaneTrace, j: usize, value: Self) {
+        network.set_lane_argument(trace, j, value);
+    }
+
+    fn evaluate(network: &Network, weights: &[f64], trace: &mut LaneTrace) {
+        network.evaluate_lanes(weights, trace);
+    }
+
+    fn differentiate(network: &Network, weights: &[f64], trace: &mut LaneTrace) {
+        network.differentiate_lanes(weights, trace);
+    }
+
+    fn output(trace: &LaneTrace, k: usize) -> Self {
+        trace.output[k]
+    }
+
+    fn slope(trace: &LaneTrace, entry: usize) -> Self {
+        trace.jacobian[entry]
+    }
 }
 
 /// One operation of a program; what it works on are slots.
@@ -187,15 +312,15 @@ impl Tape {
     }
 
     /// Fresh slots, constants filled in.
-    pub fn slots(&self) -> Vec<f64> {
-        let mut slots = self.constants.clone();
-        slots.resize(self.constants.len() + self.instructions.len(), 0.0);
+    pub fn slots<V: Value>(&self) -> Vec<V> {
+        let mut slots: Vec<V> = self.constants.iter().map(|c| V::splat(*c)).collect();
+        slots.resize(slots.len() + self.instructions.len(), V::default());
         slots
     }
 
     /// Value of root i after [`Tape::run`].
     #[inline]
-    pub fn root(&self, slots: &[f64], i: usize) -> f64 {
+    pub fn root<V: Copy>(&self, slots: &[V], i: usize) -> V {
         slots[self.roots[i]]
     }
 
@@ -222,8 +347,14 @@ impl Tape {
             })
     }
 
-    /// Evaluates everything at a point.
-    pub fn run(&self, slots: &mut [f64], traces: &mut [Trace], env: Networks, at: Point) {
+    /// Evaluates everything at a point, or at some side by side.
+    pub fn run<V: Value>(
+        &self,
+        slots: &mut [V],
+        traces: &mut [V::Trace],
+        env: Networks,
+        at: Point<V>,
+    ) {
         let base = self.constants.len();
         let weights = |call: usize| {
             let (network, offset) = env.calls[call];
@@ -235,37 +366,38 @@ impl Tape {
                 Instruction::Time => at.time,
                 Instruction::State(i) => at.state[i],
                 Instruction::Input(i) => at.input[i],
-                Instruction::Theta(i) => at.theta[i],
-                Instruction::Unary(op, a) => op.evaluate(slots[a]),
-                Instruction::Binary(op, a, b) => op.evaluate(slots[a], slots[b]),
-                Instruction::Powi(a, 2) => slots[a] * slots[a],
-                Instruction::Powi(a, n) => slots[a].powi(n),
-                Instruction::Select(c, a, b) => slots[if slots[c] != 0.0 { a } else { b }],
-                Instruction::Lookup(t, a) => env.curves[t].evaluate(slots[a]).0,
-                Instruction::LookupSlope(t, a) => env.curves[t].evaluate(slots[a]).1,
+                Instruction::Theta(i) => V::splat(at.theta[i]),
+                Instruction::Unary(op, a) => slots[a].map(|x| op.evaluate(x)),
+                Instruction::Binary(op, a, b) => slots[a].zip(slots[b], |x, y| op.evaluate(x, y)),
+                Instruction::Powi(a, 2) => slots[a].map(|x| x * x),
+                Instruction::Powi(a, n) => slots[a].map(|x| x.powi(n)),
+                Instruction::Select(c, a, b) => slots[c].select(slots[a], slots[b]),
+                Instruction::Lookup(t, a) => slots[a].map(|x| env.curves[t].evaluate(x).0),
+                Instruction::LookupSlope(t, a) => slots[a].map(|x| env.curves[t].evaluate(x).1),
                 Instruction::Evaluate(c, k) => {
                     let (network, weights) = weights(c);
                     for (j, &slot) in self.arguments[c].iter().enumerate() {
-                        network.set_argument(&mut traces[c], j, slots[slot]);
+                        V::set_argument(network, &mut traces[c], j, slots[slot]);
                     }
-                    network.evaluate(weights, &mut traces[c]);
-                    traces[c].output[k]
+                    V::evaluate(network, weights, &mut traces[c]);
+                    V::output(&traces[c], k)
                 }
-                Instruction::Output(c, k) => traces[c].output[k],
+                Instruction::Output(c, k) => V::output(&traces[c], k),
                 Instruction::Differentiate(c, k, j) => {
                     let (network, weights) = weights(c);
-                    network.differentiate(weights, &mut traces[c]);
-                    traces[c].jacobian[k * network.arguments + j]
+                    V::differentiate(network, weights, &mut traces[c]);
+                    V::slope(&traces[c], k * network.arguments + j)
                 }
                 Instruction::Slope(c, k, j) => {
-                    traces[c].jacobian[k * env.networks[env.calls[c].0].arguments + j]
+                    let arguments = env.networks[env.calls[c].0].arguments;
+                    V::slope(&traces[c], k * arguments + j)
                 }
             };
             slots[base + i] = value;
         }
         for &c in &self.differentiate {
             let (network, weights) = weights(c);
-            network.differentiate(weights, &mut traces[c]);
+            V::differentiate(network, weights, &mut traces[c]);
         }
     }
 }

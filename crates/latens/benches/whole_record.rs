@@ -1,20 +1,27 @@
-//! One elimination of the states in whole-record Newton: seconds, share of the machine's peak,
-//! memory, and growth with the record and with θ.
+//! Where a fit's time goes, and one elimination of the states in whole-record Newton: seconds, share of
+//! the machine's peak, memory, and growth with the record and with θ.
+//!
+//! `profile` fits the built-in systems, chains of masses and a long record on one thread, counts stages and
+//! iterations, and gives what the parts of an iteration cost, in µs a sample and as shares; `chain N` prints
+//! the model file of a chain of N masses. Without a word the elimination is measured:
 //!
 //! The record is Hodgkin–Huxley's: 50,000 samples, four states, three channels, 741 parameters.
 //! Work is counted as d_θ² for each row of G, the symmetric product alone; the peak is a loop of
 //! fused multiply–adds in registers, in the same run on as many threads, turn by turn. Times are the
 //! least of a few turns. The other parts of an iteration are timed for comparison.
 //!
-//! `cargo bench --bench whole_record`
+//! `cargo bench -p latens --bench whole_record [-- profile | chain N]`
 
 use latens::filter::Smoother;
 use latens::look::prior::initial_theta;
 use latens::numerics::linalg::{normal, simd};
 use latens::numerics::objective::Noise;
+use latens::numerics::score;
 use latens::numerics::step::Stepper;
 use latens::simulate::{Simulation, simulate};
-use latens::{Model, Record, Trajectory, systems};
+use latens::{
+    Job, Model, Observer, PassReport, Progress, Record, Role, Source, Trajectory, Watch, systems,
+};
 use pulp::{Simd, WithSimd};
 use rayon::ThreadPoolBuilder;
 use std::{hint::black_box, time::Instant};
@@ -23,6 +30,171 @@ use std::{hint::black_box, time::Instant};
 const ROWS: usize = 10;
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words
+        .iter()
+        .filter(|w| **w != "--bench")
+        .copied()
+        .collect::<Vec<_>>()[..]
+    {
+        ["chain", masses] => print!("{}", chain(masses.parse().expect("a number of masses"))),
+        ["profile"] => on(1, profile),
+        _ => elimination(),
+    }
+}
+
+/// A chain of equal masses between walls: the positions are measured, and nobody knows the friction, which is
+/// the same function of every velocity. The first mass is driven.
+fn chain(masses: usize) -> String {
+    let force = |i: usize| {
+        let neighbours = [i - 1, i + 1].into_iter();
+        let neighbours = neighbours.filter(|j| (1..=masses).contains(j));
+        let neighbours: Vec<String> = neighbours.map(|j| format!("q{j}")).collect();
+        let pull = neighbours.join(" + ");
+        let drive = if i == 1 { " + u" } else { "" };
+        format!("k*({pull} - 2*q{i}){drive}")
+    };
+    let each = |line: &dyn Fn(usize) -> String| (1..=masses).map(line).collect::<String>();
+    let positions =
+        each(&|i| format!("[states.q{i}]\nderivative = \"v{i}\"\nstart = 0\nunit = \"m\"\n"));
+    let velocities = each(&|i| {
+        let force = force(i);
+        format!(
+            "[states.v{i}]\nderivative = \"{force} - friction(v{i})\"\nstart = 0\nunit = \"m/s\"\n"
+        )
+    });
+    let measured = each(&|i| format!("q{i} = \"q{i}\"\n"));
+    let truth = each(&|i| {
+        let force = force(i);
+        format!("v{i} = \"{force} - 0.2*v{i} - 0.5*tanh(v{i}/0.5)\"\n")
+    });
+    format!(
+        "name = \"Chain of {masses} masses\"\n[time]\nunit = \"s\"\nstep = 0.02\nmethod = \"rk4\"\n\n\
+         [constants]\nk = 25\n\n[inputs]\nu = \"N\"\n\n{positions}{velocities}\n\
+         [networks.friction]\nlayers = [\"10 tanh\"]\n\n[measurements]\n{measured}\n[truth]\n{truth}\n\
+         [simulation]\nsteps = 1999\ninputs = {{ u = \"20*sin(1.5*t) + 15*sin(4*t) + 10*sin(7*t)\" }}\n"
+    )
+}
+
+/// Counts what a fit does.
+#[derive(Default)]
+struct Counted {
+    stages: usize,
+    iterations: usize,
+}
+
+impl Observer for Counted {
+    fn progress(&mut self, _: &Progress) -> bool {
+        self.iterations += 1;
+        true
+    }
+
+    fn pass(&mut self, _: &PassReport) -> bool {
+        self.stages += 1;
+        true
+    }
+}
+
+impl Watch for Counted {}
+
+/// Where the time of fits goes.
+fn profile() {
+    let systems = [
+        "harmonic-oscillator",
+        "cart-pole",
+        "yeast-glycolysis",
+        "retinal-circulation",
+    ];
+    for name in systems {
+        profile_of(
+            name,
+            systems::find(name).expect("an embedded system"),
+            None,
+            true,
+        );
+    }
+    let neuron = systems::find("hodgkin-huxley").expect("an embedded system");
+    profile_of("hodgkin-huxley", neuron, Some(5_000), true);
+    profile_of(
+        "hodgkin-huxley, 200,000 samples",
+        neuron,
+        Some(200_000),
+        false,
+    );
+    for masses in [5, 10, 20, 40] {
+        profile_of(&format!("chain of {masses}"), &chain(masses), None, false);
+    }
+}
+
+fn profile_of(name: &str, text: &str, steps: Option<usize>, fits: bool) {
+    let case = Case::of(text, steps);
+    let (stepper, samples) = (case.stepper(), case.record.len());
+    let smoother = case.smoother(&stepper);
+    let (states, p) = (&case.states, case.theta.len());
+    let thinning = (case.record.outputs.len() / (ROWS * p.max(100))).max(1);
+    let (_, pass) = smoother.eliminate(states, thinning, 0);
+    let increment = vec![1e-3; p];
+    let parts = [
+        (
+            "elimination",
+            least(3, || smoother.eliminate(states, thinning, 0)),
+        ),
+        ("forward", least(3, || smoother.forward(states))),
+        (
+            "shift of θ",
+            least(3, || smoother.shift(states, &increment, &pass)),
+        ),
+        (
+            "backward",
+            least(3, || smoother.backward(&pass, &pass.means)),
+        ),
+        ("objective", least(3, || smoother.cost(states))),
+        (
+            "free run",
+            least(3, || {
+                score::free_run(&stepper, &case.record, &case.theta, states.row(0))
+            }),
+        ),
+    ];
+    // of one step of θ that is taken at once: the states are smoothed twice at the new θ
+    let times = [1.0, 2.0, 1.0, 3.0, 3.0, 1.0];
+    let sum: f64 = parts
+        .iter()
+        .zip(times)
+        .map(|((_, s), times)| s * times)
+        .sum();
+    println!(
+        "{name}: {samples} samples, {} states, d_θ {p}",
+        case.model.system.states()
+    );
+    for ((part, seconds), times) in parts.iter().zip(times) {
+        let each = 1e6 * seconds / samples as f64;
+        println!(
+            "  {part:<14} {each:>9.3} µs a sample, {:>3.0} % of an iteration",
+            100.0 * times * seconds / sum
+        );
+    }
+    if fits {
+        let mut counted = Counted::default();
+        let start = Instant::now();
+        let mut job = Job::new(case.model.clone()).expect("settings");
+        let source = Source::of_record(case.record.clone(), &job.model).expect("a record");
+        job.add(Role::Train, source);
+        let found = job.run(&mut counted);
+        let error = found
+            .ok()
+            .and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
+        let error = error.unwrap_or(f64::NAN);
+        let (stages, iterations) = (counted.stages, counted.iterations);
+        let seconds = start.elapsed().as_secs_f64();
+        println!(
+            "  fit: {stages} stages, {iterations} iterations, {seconds:.1} s, hidden error {error:.1e}"
+        );
+    }
+}
+
+fn elimination() {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let case = Case::new("\"20 elu\", \"20 tanh\", \"10 sigmoid\"", 50_000);
     let mut counts = vec![1, cores];
@@ -93,18 +265,25 @@ impl Case {
     fn new(layers: &str, samples: usize) -> Self {
         let text = systems::find("hodgkin-huxley").expect("an embedded system");
         let text = text.replace("\"20 elu\", \"20 tanh\", \"10 sigmoid\"", layers);
-        let model = Model::from_text("hodgkin-huxley", &text).expect("the model compiles");
+        Self::of(&text, Some(samples - 1))
+    }
+
+    /// The record of a model, without noise.
+    fn of(text: &str, steps: Option<usize>) -> Self {
+        let model = Model::from_text("a model", text).expect("the model compiles");
         let simulation = Simulation {
-            steps: Some(samples - 1),
+            steps,
             ..Simulation::default()
         };
         let record = simulate(&model, &simulation).expect("the record simulates");
-        let states = Trajectory::new(record.truth.clone().expect("simulated"), 4);
+        let (n, c) = (model.system.states(), model.system.measurements());
+        let states = Trajectory::new(record.truth.clone().expect("simulated"), n);
+        // equations all but exact, measurements to a hundredth of their range
         let noise = Noise {
-            process: vec![1e-4, 1e-8, 1e-8, 1e-6],
-            measurement: vec![1e-4, 1e-8, 1e-8],
+            process: vec![1e-8; n],
+            measurement: vec![1e-4; c],
             start_mean: states.row(0).to_vec(),
-            start: vec![1.0; 4],
+            start: vec![1.0; n],
         };
         let theta = initial_theta(&model, 1);
         Self {

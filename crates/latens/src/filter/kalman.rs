@@ -9,7 +9,7 @@
 //! With a diagonal R_y the channels of a sample can be taken one after another, each a division
 //! instead of a matrix inverse; the result is the same and a missing channel is simply left out.
 
-use crate::model::small::sandwich;
+use crate::model::small::{SeeingOne, mirror, sandwich};
 
 /// Mean and covariance of the states.
 #[derive(Debug, Clone)]
@@ -53,12 +53,31 @@ impl StateFilter {
     /// Corrects with one channel of row H, innovation ν = y − (predicted value) and variance r.
     /// Returns s, the innovation's variance; ν²/s is the channel's share of the NIS.
     pub fn correct(&mut self, h: &[f64], innovation: f64, r: f64) -> f64 {
+        let s = self.correct_lower(h, innovation, r);
+        self.mirror();
+        s
+    }
+
+    /// The same on the lower triangle of P alone: after the last channel of a sample, [`StateFilter::mirror`].
+    pub fn correct_lower(&mut self, h: &[f64], innovation: f64, r: f64) -> f64 {
         let n = self.mean.len();
         let (p, gain, seen) = (&mut self.covariance, &mut self.gain, &mut self.seen);
         seen.clear();
         seen.extend((0..n).filter(|&j| h[j] != 0.0));
-        for (k, row) in gain.iter_mut().zip(p.chunks_exact(n)) {
-            *k = seen.iter().map(|&j| row[j] * h[j]).sum();
+        if let [only] = seen[..] {
+            let before = &mut self.scratch[..n];
+            before[..=only].copy_from_slice(&p[only * n..=only * n + only]);
+            for (i, x) in before.iter_mut().enumerate().skip(only + 1) {
+                *x = p[i * n + only];
+            }
+            for (k, x) in gain.iter_mut().zip(&*before) {
+                *k = x * h[only];
+            }
+        } else {
+            mirror(p, n);
+            for (k, row) in gain.iter_mut().zip(p.chunks_exact(n)) {
+                *k = seen.iter().map(|&j| row[j] * h[j]).sum();
+            }
         }
         let s = seen.iter().map(|&j| gain[j] * h[j]).sum::<f64>() + r;
         for (x, k) in self.mean.iter_mut().zip(gain.iter_mut()) {
@@ -74,6 +93,11 @@ impl StateFilter {
             self.correct_covariance(h, r);
         }
         s
+    }
+
+    /// The upper triangle of P from the lower one.
+    pub fn mirror(&mut self) {
+        mirror(&mut self.covariance, self.mean.len());
     }
 
     fn correct_covariance(&mut self, h: &[f64], r: f64) {
@@ -105,37 +129,22 @@ impl StateFilter {
     }
 
     /// The same for a channel that sees one state, as most do: each row of P changes by that
-    /// state's alone.
+    /// state's alone, which the scratch begins with.
     fn correct_seeing(&mut self, state: usize, h: f64, r: f64) {
         let n = self.mean.len();
-        let (p, gain) = (&mut self.covariance, &self.gain);
         let (before, scaled) = self.scratch.split_at_mut(n);
-        before.copy_from_slice(&p[state * n..(state + 1) * n]);
-        for (x, k) in scaled.iter_mut().zip(gain) {
+        for (x, k) in scaled.iter_mut().zip(&self.gain) {
             *x = k * h;
         }
-        let own = 1.0 - scaled[state];
-        for i in 0..n {
-            let row = &mut p[i * n..(i + 1) * n];
-            if i == state {
-                row.iter_mut().for_each(|x| *x *= own);
-            } else {
-                for (x, b) in row.iter_mut().zip(&*before) {
-                    *x -= scaled[i] * b;
-                }
-            }
-            let seen = row[state];
-            let all = row[..=i].iter_mut().zip(&*scaled).zip(gain);
-            for ((x, scaled), k) in all {
-                *x = *x - scaled * seen + r * (gain[i] * k);
-            }
-            if state <= i {
-                row[state] = own * seen + r * (gain[i] * gain[state]);
-            }
-            for j in 0..i {
-                p[j * n + i] = p[i * n + j];
-            }
+        SeeingOne {
+            covariance: &mut self.covariance,
+            gain: &self.gain,
+            scaled: &scaled[..n],
+            before,
+            state,
+            variance: r,
         }
+        .correct();
     }
 }
 

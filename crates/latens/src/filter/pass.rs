@@ -7,15 +7,19 @@
 //! sample to sample; it works on one block while the next is linearised. Nothing depends on the
 //! number of threads, not even the rounding.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::kalman::StateFilter;
 use super::sensitivity::Sensitivity;
 use super::smoother::Smoother;
+use crate::model::Point;
+use crate::model::simd::LANES;
 use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
-use crate::numerics::step::Linearised;
+use crate::numerics::step::{Departure, Linearised};
 
 /// Samples of a block. F_θ is kept for two of them, so it should not be long; a long one wakes
 /// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
@@ -258,43 +262,73 @@ impl Smoother<'_> {
     ) {
         let (system, record) = (self.stepper.system(), self.record);
         let (n, c) = (system.states(), system.measurements());
-        let room = || (self.stepper.scratch(), vec![0.0; c]);
+        let channels = system.unknown_channels().len();
+        let room = || {
+            let h_theta = channels > 0 && with_theta;
+            let alone = h_theta.then(|| system.workspace::<f64>());
+            (self.stepper.lane_scratch(), vec![0.0; LANES * c], alone)
+        };
         (block.mean.par_chunks_mut(PIECE * n))
             .zip(block.innovation.par_chunks_mut(PIECE * c))
             .zip(block.f_x.par_chunks_mut(PIECE * n * n))
             .zip(block.h.par_chunks_mut(PIECE * c * n))
             .zip(steps.par_chunks_mut(PIECE))
             .enumerate()
-            .for_each_init(room, |(scratch, h), (piece, parts)| {
+            .for_each_init(room, |(scratch, h, alone), (piece, parts)| {
                 let ((((defects, residuals), f_x), h_x), steps) = parts;
                 let first = block.first + piece * PIECE;
-                let samples = (defects.chunks_exact_mut(n))
-                    .zip(residuals.chunks_exact_mut(c))
-                    .zip(f_x.chunks_exact_mut(n * n))
-                    .zip(h_x.chunks_exact_mut(c * n))
-                    .zip(steps);
-                for (i, ((((defect, residual), f_x), h_x), step)) in (first..).zip(samples) {
-                    let state = states.row(i);
-                    if i > 0 {
-                        let before = states.row(i - 1);
-                        self.linearise(scratch, i - 1, before, with_theta, step);
-                        f_x.copy_from_slice(&step.f_x);
-                        for (d, (f, x)) in defect.iter_mut().zip(step.next.iter().zip(state)) {
+                let groups = (defects.chunks_mut(LANES * n))
+                    .zip(residuals.chunks_mut(LANES * c))
+                    .zip(f_x.chunks_mut(LANES * n * n))
+                    .zip(h_x.chunks_mut(LANES * c * n))
+                    .zip(steps.chunks_mut(LANES));
+                for (k, ((((defects, residuals), f_x), h_x), steps)) in groups.enumerate() {
+                    let first = first + k * LANES;
+                    let samples = first..first + defects.len() / n;
+                    // nothing leads to the first sample of a record
+                    let without = usize::from(first == 0);
+                    let from = self.departures(states, samples.start + without..samples.end);
+                    let stepped = &mut steps[without..];
+                    if !from.is_empty() {
+                        self.stepper
+                            .linearise_lanes(scratch, &from, with_theta, stepped);
+                    }
+                    let arrived = (without..).zip(samples.clone().skip(without));
+                    for (s, i) in arrived {
+                        f_x[s * n * n..(s + 1) * n * n].copy_from_slice(&steps[s].f_x);
+                        let defect = defects[s * n..(s + 1) * n].iter_mut();
+                        for (d, (f, x)) in defect.zip(steps[s].next.iter().zip(states.row(i))) {
                             *d = f - x;
                         }
                     }
-                    let at = self.point(i, state);
-                    if step.h_theta.is_empty() {
-                        system.linearise_measurement(&mut scratch.system, at, h, h_x);
-                    } else {
-                        let h_theta = &mut step.h_theta;
-                        system.linearise_measurement_all(&mut scratch.system, at, h, h_x, h_theta);
+                    let points: Vec<Point> = samples
+                        .clone()
+                        .map(|i| self.point(i, states.row(i)))
+                        .collect();
+                    self.stepper
+                        .linearise_measurement_lanes(scratch, &points, h, h_x);
+                    if let Some(ws) = alone {
+                        let own = h.chunks_exact_mut(c).zip(h_x.chunks_exact_mut(c * n));
+                        for ((at, (h, h_x)), step) in points.iter().zip(own).zip(steps) {
+                            let h_theta = &mut step.h_theta;
+                            system.linearise_measurement_all(ws, *at, h, h_x, h_theta);
+                        }
                     }
-                    for (r, (y, h)) in residual.iter_mut().zip(record.output(i).iter().zip(&*h)) {
+                    let measured = samples.flat_map(|i| record.output(i));
+                    for (r, (y, h)) in residuals.iter_mut().zip(measured.zip(&*h)) {
                         *r = y - h;
                     }
                 }
             });
+    }
+
+    /// The ways that lead to some samples.
+    fn departures<'b>(&'b self, states: &'b Trajectory, to: Range<usize>) -> Vec<Departure<'b>> {
+        let from = |i: usize| Departure {
+            at: self.point(i - 1, states.row(i - 1)),
+            span: self.stepper.span(self.record.gap(i - 1)),
+        };
+        to.map(from).collect()
     }
 
     /// The filter over a block, from where it was left; with a sensitivity, also what that needs.
@@ -329,7 +363,7 @@ impl Smoother<'_> {
                 let at = s * c + k;
                 let row = &block.h[at * n..(at + 1) * n];
                 let innovation = block.innovation[at] - dot(row, &filter.mean);
-                let variance = filter.correct(row, innovation, self.noise.measurement[k]);
+                let variance = filter.correct_lower(row, innovation, self.noise.measurement[k]);
                 if let Some((sensitivity, equations)) = &mut with {
                     let keep = equations.keeps(counts[k]);
                     let own = channels.iter().position(|c| *c == k);
@@ -340,6 +374,7 @@ impl Smoother<'_> {
                 block.innovation[at] = innovation;
                 block.variance[at] = variance;
             }
+            filter.mirror();
             block.mean[s * n..(s + 1) * n].copy_from_slice(&filter.mean);
             block.covariance[s * n * n..(s + 1) * n * n].copy_from_slice(&filter.covariance);
         }
@@ -363,31 +398,40 @@ impl Smoother<'_> {
         let (rows, channels) = (self.stepper.rows().len(), system.unknown_channels().len());
         let each = (rows + channels) * increments.len();
         let mut driven = vec![0.0; self.record.len() * each];
-        let room = || (self.stepper.scratch(), self.stepper.linearised());
+        let room = || {
+            let alone = (channels > 0).then(|| system.workspace::<f64>());
+            let steps = vec![self.stepper.linearised(); LANES];
+            (self.stepper.lane_scratch(), steps, alone)
+        };
         let pieces = driven.par_chunks_mut((PIECE * each).max(1));
         pieces
             .enumerate()
-            .for_each_init(room, |(scratch, step), (piece, driven)| {
-                let samples = driven.chunks_exact_mut(each);
-                for (i, driven) in (piece * PIECE..).zip(samples) {
-                    if i > 0 {
-                        let before = states.row(i - 1);
-                        self.linearise(scratch, i - 1, before, true, step);
-                    } else {
-                        step.f_theta.fill(0.0);
+            .for_each_init(room, |(scratch, steps, alone), (piece, driven)| {
+                for (k, driven) in driven.chunks_mut((LANES * each).max(1)).enumerate() {
+                    let first = piece * PIECE + k * LANES;
+                    let samples = first..first + driven.len() / each;
+                    let without = usize::from(first == 0);
+                    steps[0].f_theta.fill(0.0);
+                    let from = self.departures(states, samples.start + without..samples.end);
+                    if !from.is_empty() {
+                        let steps = &mut steps[without..];
+                        self.stepper.linearise_lanes(scratch, &from, true, steps);
                     }
-                    if channels > 0 {
+                    if let Some(ws) = alone {
                         let (n, c) = (system.states(), system.measurements());
                         let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
-                        let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
-                        let ws = &mut scratch.system;
-                        system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
+                        for (i, step) in samples.zip(steps.iter_mut()) {
+                            let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
+                            system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
+                        }
                     }
-                    let rows = [&step.f_theta, &step.h_theta].into_iter();
-                    let rows = rows.flat_map(|rows| rows.chunks_exact(self.theta.len()));
-                    for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
-                        for (d, increment) in driven.iter_mut().zip(increments) {
-                            *d = dot_long(row, increment.as_ref());
+                    for (driven, step) in driven.chunks_exact_mut(each).zip(steps.iter()) {
+                        let rows = [&step.f_theta, &step.h_theta].into_iter();
+                        let rows = rows.flat_map(|rows| rows.chunks_exact(self.theta.len()));
+                        for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
+                            for (d, increment) in driven.iter_mut().zip(increments) {
+                                *d = dot_long(row, increment.as_ref());
+                            }
                         }
                     }
                 }
@@ -445,7 +489,7 @@ impl Smoother<'_> {
         let mut driving = vec![0.0; means.mean.len()];
         let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
         for i in (0..self.record.len()).rev() {
-            apply(
+            apply_transposed(
                 &forward.covariance[i * n * n..(i + 1) * n * n],
                 &costate,
                 &mut moved,
@@ -506,7 +550,7 @@ impl Smoother<'_> {
         self.covariances(forward, |i, p| {
             for at in (i * c..(i + 1) * c).filter(|&at| forward.variance[at] > 0.0) {
                 let h = &forward.h[at * n..(at + 1) * n];
-                apply(p, h, &mut moved);
+                apply_transposed(p, h, &mut moved);
                 seen[at] = dot(h, &moved).max(0.0);
             }
         });

@@ -21,7 +21,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::model::simd;
-use crate::model::small::multiply;
+use crate::model::small::{multiply, subtract_outer};
 use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
 use crate::numerics::step::Linearised;
 
@@ -97,19 +97,20 @@ impl Sensitivity {
         let root = s.sqrt();
         let from = block.descent.len() - height;
         let start = block.rows.len();
-        for j in 0..height {
-            let mut seen: f64 = (0..n).map(|i| h[i] * self.shrink[i * height + j]).sum();
-            if own == j.checked_sub(n) && j >= n {
-                seen += 1.0;
-            }
-            block.descent[from + j] += seen * innovation / s;
-            block.rows.push(seen);
-        }
-        for (row, k) in self.shrink.chunks_exact_mut(height).zip(gain) {
-            for (m, seen) in row.iter_mut().zip(&block.rows[start..]) {
-                *m -= k * seen;
+        block.rows.resize(start + height, 0.0);
+        let seen = &mut block.rows[start..];
+        for (h, row) in h.iter().zip(self.shrink.chunks_exact(height)) {
+            if *h != 0.0 {
+                seen.iter_mut().zip(row).for_each(|(s, m)| *s += h * m);
             }
         }
+        if let Some(own) = own {
+            seen[n + own] += 1.0;
+        }
+        for (d, seen) in block.descent[from..].iter_mut().zip(&*seen) {
+            *d += seen * innovation / s;
+        }
+        subtract_outer(&mut self.shrink, gain, seen);
         if keep {
             block.rows[start..].iter_mut().for_each(|t| *t /= root);
             if let Some(end) = block.ends.last_mut() {
@@ -178,7 +179,7 @@ impl WithSimd for Panel<'_> {
         let start = rows.len();
         rows.resize(start + block.rows.len() / height * WIDTH, 0.0);
         let mut out = rows[start..].as_chunks_mut().0.iter_mut();
-        let mut sum = ZERO;
+        let (mut sum, columns) = (ZERO, b.len());
         sum[..b.len()].copy_from_slice(b);
         let mut done = 0;
         let samples = (block.transition.chunks_exact(n * height))
@@ -190,13 +191,20 @@ impl WithSimd for Panel<'_> {
             let mut theta_rows = self.theta_rows.iter().peekable();
             for (i, factors) in transition.chunks_exact(height).enumerate() {
                 if theta_rows.next_if_eq(&&i).is_none() {
-                    combine(simd, factors, w, &ZERO, &mut next[i]);
+                    combine(simd, columns, factors, w, &ZERO, &mut next[i]);
                     continue;
                 }
                 let f = f_theta.next().expect("a row of F_θ for each of the rows");
                 match f[self.first..].first_chunk() {
-                    Some(f) => combine(simd, factors, w, f, &mut next[i]),
-                    None => combine(simd, factors, w, &padded(&f[self.first..]), &mut next[i]),
+                    Some(f) => combine(simd, columns, factors, w, f, &mut next[i]),
+                    None => combine(
+                        simd,
+                        columns,
+                        factors,
+                        w,
+                        &padded(&f[self.first..]),
+                        &mut next[i],
+                    ),
                 }
             }
             if height > n {
@@ -208,10 +216,10 @@ impl WithSimd for Panel<'_> {
             }
             std::mem::swap(&mut w, &mut next);
             let before = sum;
-            combine(simd, descent, w, &before, &mut sum);
+            combine(simd, columns, descent, w, &before, &mut sum);
             for factors in block.rows[done..end].chunks_exact(height) {
                 let out = out.next().expect("room for each of the block's rows");
-                combine(simd, factors, w, &ZERO, out);
+                combine(simd, columns, factors, w, &ZERO, out);
             }
             done = end;
         }
@@ -229,11 +237,20 @@ fn padded(rest: &[f64]) -> Piece {
     piece
 }
 
-/// out = start + Σ factor_j · row_j.
+/// out = start + Σ factor_j · row_j, in the first columns; the rest stays as it is.
 #[inline(always)]
-fn combine<S: Simd>(simd: S, factors: &[f64], rows: &[Piece], start: &Piece, out: &mut Piece) {
+fn combine<S: Simd>(
+    simd: S,
+    columns: usize,
+    factors: &[f64],
+    rows: &[Piece],
+    start: &Piece,
+    out: &mut Piece,
+) {
     let start = S::as_simd_f64s(start).0;
-    for (v, out) in S::as_mut_simd_f64s(out).0.iter_mut().enumerate() {
+    let vectors = columns.div_ceil(S::F64_LANES);
+    let out = &mut S::as_mut_simd_f64s(out).0[..vectors];
+    for (v, out) in out.iter_mut().enumerate() {
         let mut sum = start[v];
         for (&factor, row) in factors.iter().zip(rows) {
             let row = S::as_simd_f64s(row).0[v];

@@ -22,7 +22,7 @@ use crate::model::Point;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::{Cost, Noise, trajectory_cost};
 use crate::numerics::score;
-use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
+use crate::numerics::step::Stepper;
 use crate::record::Record;
 
 /// Smoothed states of one record.
@@ -222,19 +222,5 @@ impl Smoother<'_> {
 
     pub(crate) fn point<'b>(&'b self, i: usize, state: &'b [f64]) -> Point<'b> {
         self.record.point(i, state, self.theta)
-    }
-
-    pub(crate) fn linearise(
-        &self,
-        scratch: &mut Scratch,
-        i: usize,
-        state: &[f64],
-        with_theta: bool,
-        out: &mut Linearised,
-    ) -> Span {
-        let at = self.record.point(i, state, self.theta);
-        let span = self.stepper.span(self.record.gap(i));
-        self.stepper.linearise(scratch, at, span, with_theta, out);
-        span
     }
 }

@@ -13,8 +13,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Point;
+use crate::model::simd::LANES;
 use crate::numerics::Trajectory;
-use crate::numerics::step::{Scratch, Stepper};
+use crate::numerics::step::{Departure, LaneScratch, Stepper};
 use crate::record::Record;
 
 /// Variances of the state part of the objective.
@@ -143,29 +145,69 @@ pub fn trajectory_cost(
     states: &Trajectory,
     noise: &Noise,
 ) -> Cost {
+    terms(stepper, record, theta, states, noise, false)
+}
+
+/// The same of a free run: its defects are zero to the last bit and need not be worked out.
+pub fn free_run_cost(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    run: &Trajectory,
+    noise: &Noise,
+) -> Cost {
+    let mut cost = terms(stepper, record, theta, run, noise, true);
+    if run.lost().is_some() {
+        cost.physics = f64::NAN;
+    }
+    cost
+}
+
+fn terms(
+    stepper: &Stepper,
+    record: &Record,
+    theta: &[f64],
+    states: &Trajectory,
+    noise: &Noise,
+    without_defects: bool,
+) -> Cost {
     const PIECE: usize = 128;
     let n = stepper.system().states();
     let samples = states.len();
+    let c = stepper.system().measurements();
     let room = || {
-        let h = vec![0.0; stepper.system().measurements()];
-        (stepper.scratch(), vec![0.0; n], h)
+        let h = vec![0.0; LANES * c];
+        (stepper.lane_scratch(), vec![0.0; LANES * n], h)
     };
-    let piece = |(scratch, next, h): &mut (Scratch, Vec<f64>, Vec<f64>), piece: usize| {
+    let piece = |(scratch, next, h): &mut (LaneScratch, Vec<f64>, Vec<f64>), piece: usize| {
         let mut cost = Cost::default();
-        for i in piece * PIECE..samples.min((piece + 1) * PIECE) {
-            let state = states.row(i);
-            let at = record.point(i, state, theta);
-            stepper.system().measure(&mut scratch.system, at, h);
-            cost.data += data_term(record.output(i), h, &noise.measurement);
-            if i == 0 {
-                let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
-                cost.start = half_square(from_mean, &noise.start);
-            } else {
-                let before = record.point(i - 1, states.row(i - 1), theta);
-                let span = stepper.span(record.gap(i - 1));
-                stepper.advance(scratch, before, span, next);
-                let defect = state.iter().zip(&*next).map(|(x, f)| x - f);
-                cost.physics += half_square(defect, &noise.process) / span.samples;
+        let end = samples.min((piece + 1) * PIECE);
+        for first in (piece * PIECE..end).step_by(LANES) {
+            let own = first..end.min(first + LANES);
+            let points = own.clone().map(|i| record.point(i, states.row(i), theta));
+            let points: Vec<Point> = points.collect();
+            stepper.measure_lanes(scratch, &points, h);
+            let without = usize::from(first == 0);
+            let from = |i: usize| Departure {
+                at: record.point(i - 1, states.row(i - 1), theta),
+                span: stepper.span(record.gap(i - 1)),
+            };
+            let from: Vec<Departure> = own.clone().skip(without).map(from).collect();
+            if !from.is_empty() && !without_defects {
+                stepper.advance_lanes(scratch, &from, &mut next[without * n..]);
+            }
+            for (l, i) in own.enumerate() {
+                let (state, h) = (states.row(i), &h[l * c..(l + 1) * c]);
+                cost.data += data_term(record.output(i), h, &noise.measurement);
+                if i == 0 {
+                    let from_mean = state.iter().zip(&noise.start_mean).map(|(x, m)| x - m);
+                    cost.start = half_square(from_mean, &noise.start);
+                } else if !without_defects {
+                    let next = &next[l * n..(l + 1) * n];
+                    let defect = state.iter().zip(next).map(|(x, f)| x - f);
+                    let span = from[l - without].span;
+                    cost.physics += half_square(defect, &noise.process) / span.samples;
+                }
             }
         }
         cost

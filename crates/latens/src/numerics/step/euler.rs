@@ -10,6 +10,10 @@ impl Integrator for Euler {
         true
     }
 
+    fn stages(&self) -> &'static [(f64, f64)] {
+        &[(0.0, 1.0)]
+    }
+
     fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]) {
         let point = at.point(at.time, next, &mut scratch.input);
         let system = at.stepper.system;

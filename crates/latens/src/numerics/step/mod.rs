@@ -27,8 +27,10 @@ macro_rules! integrators {
 }
 
 mod diagonally_implicit;
+mod lanes;
 
 pub use diagonally_implicit::{Estimate, Tableau};
+pub use lanes::{Departure, LaneScratch};
 
 /// The coefficients of an implicit method; `None` for an explicit one.
 pub fn tableau(method: Method) -> Option<&'static Tableau> {
@@ -54,6 +56,11 @@ trait Integrator: Sync {
     /// Whether one step of it moves what θ enters and nothing else.
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// (shift, weight in the sum) of its stages where it is explicit and each stage goes from the one before.
+    fn stages(&self) -> &'static [(f64, f64)] {
+        &[]
     }
 
     /// Its coefficients where it is implicit.
@@ -135,6 +142,8 @@ pub struct Stepper<'s> {
     varying: Vec<usize>,
     /// Whether no gap takes more than one step of a method that is local.
     single: bool,
+    /// What of F_x can be other than zero in one sub-step, for methods that go side by side.
+    structure: Option<lanes::Structure>,
 }
 
 /// The way from one sample to the next.
@@ -231,7 +240,10 @@ impl<'s> Stepper<'s> {
             }
             rows.sort_unstable();
         }
+        let stages = integrator.stages().len();
+        let structure = (stages > 0).then(|| lanes::Structure::new(system, &rows, stages));
         Self {
+            structure,
             system,
             integrator,
             substeps: model.substeps,
@@ -365,7 +377,8 @@ impl<'s> Stepper<'s> {
         if self.single {
             assert_eq!(count, 1, "this stepper is for records without gaps");
         }
-        if self.integrator.is_local() && count == 1 {
+        // one step of an explicit method is the map itself
+        if self.structure.is_some() && count == 1 {
             let step = steps.next().expect("there is one step");
             return self.integrator.map(&step, scratch, with_theta, out);
         }

@@ -25,6 +25,10 @@ fn set_stage(stage: &mut [f64], state: &[f64], slope: &[f64], length: f64) {
 }
 
 impl Integrator for Rk4 {
+    fn stages(&self) -> &'static [(f64, f64)] {
+        &STAGES
+    }
+
     fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]) {
         let (system, dt) = (at.stepper.system, at.dt);
         scratch.stage.copy_from_slice(next);

@@ -11,7 +11,7 @@ use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{SMOOTHING_STEPS, starting_at};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
-use crate::numerics::objective::{Cost, Noise};
+use crate::numerics::objective::{Cost, Noise, free_run_cost};
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
@@ -328,9 +328,9 @@ fn simulated(smoother: &Smoother, states: &Trajectory, cost: &Cost) -> Option<(T
         stepper,
         record,
         theta,
-        ..
+        noise,
     } = smoother;
     let run = score::free_run(stepper, record, theta, states.row(0));
-    let own = smoother.cost(&run);
+    let own = free_run_cost(stepper, record, theta, &run, noise);
     (own.total() < cost.total()).then_some((run, own))
 }
