@@ -2,7 +2,7 @@
 //!
 //! A network knows its equation where training took it; a formula, if it is the right one, holds
 //! everywhere. [`distill`] looks for formulas that the posterior of a network allows
-//! ([`samples`], [`library`], [`select`], [`refine`], [`evolve`]), puts the best ones in the place of the network
+//! ([`samples`], [`library`], [`select`], [`refine`], and symbolic regression where these do not do), puts the best ones in the place of the network
 //! ([`rewrite`]) and fits each of these models again to the records of the fit ([`refit`]): what the records say of a
 //! formula is its evidence there, not how well it follows the network. What they cannot tell apart
 //! is said in words ([`verdict`]).
