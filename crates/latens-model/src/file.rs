@@ -35,7 +35,7 @@ pub type Named<T> = (At<String>, T);
 macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident = $name:literal,)*) => {
         /// How a step of the record is integrated.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Method {
             $($(#[$doc])* $method,)*
@@ -53,7 +53,8 @@ methods! {
     Euler = "euler",
     /// One state after another, each with the states already advanced.
     SemiImplicitEuler = "semi-implicit-euler",
-    /// The classical Runge–Kutta scheme.
+    /// The classical Runge–Kutta scheme: the default, because measured systems do not take steps.
+    #[default]
     Rk4 = "rk4",
     /// A diagonally implicit Runge–Kutta method of fourth order, L-stable.
     Sdirk4 = "sdirk4",
@@ -215,7 +216,8 @@ pub struct ModelFile {
     pub method: Method,
     pub substeps: usize,
     pub tolerance: Option<f64>,
-    pub hold: Hold,
+    /// `None` where the file does not say.
+    pub hold: Option<Hold>,
     pub constants: Vec<Named<Expr>>,
     pub inputs: Vec<InputDef>,
     pub states: Vec<StateDef>,
@@ -392,6 +394,27 @@ pub fn read(text: &str) -> (ModelFile, Vec<Diagnostic>) {
         diagnostics = toml_mistakes(errors);
     }
     (file, diagnostics)
+}
+
+/// The text with this method written out where it names none; `None` where there is no place for it.
+pub fn with_method(text: &str, method: &str) -> Option<String> {
+    let named = |text: &str| {
+        let document: toml::Table = text.parse().ok()?;
+        let method = document.get("time").and_then(|time| time.get("method"));
+        Some(method.is_some())
+    };
+    if named(text)? {
+        return Some(text.to_string());
+    }
+    let entry = format!("method = \"{method}\"");
+    let header = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("[time]"));
+    let below = header.map(|header| text.replacen(header, &format!("{header}\n{entry}"), 1));
+    let inline = text.replacen("time = {", &format!("time = {{ {entry},"), 1);
+    let dotted = format!("time.{entry}\n{text}");
+    let mut forms = below.into_iter().chain([inline, dotted]);
+    forms.find(|text| named(text) == Some(true))
 }
 
 /// Reads a text that is a `[fit]` section alone. Such a text is of today: earlier keys are mistakes.

@@ -130,6 +130,8 @@ pub struct Model {
     pub tolerance: Option<f64>,
     /// What each input of the equations does between samples.
     pub hold: Vec<Hold>,
+    /// Whether the file says so, input by input.
+    pub hold_is_given: Vec<bool>,
     pub states: Vec<State>,
     pub inputs: Vec<Quantity>,
     pub measurements: Vec<Quantity>,
@@ -224,6 +226,32 @@ impl Model {
         }
         let (definitions, diagnostics) = file::read(text);
         Self::of(file, definitions, text, diagnostics)
+    }
+
+    /// Reads a text of the time when no method meant Euler's; the text of the model names it.
+    ///
+    /// ```
+    /// use latens_model::{Method, Model};
+    ///
+    /// let text = "[states.x]\nderivative = \"-x\"\n[measurements]\nx = \"x\"";
+    /// assert_eq!(Model::from_text("model", text)?.method, Method::Rk4);
+    /// let earlier = Model::from_earlier_text("model", text)?;
+    /// assert_eq!(earlier.method, Method::Euler);
+    /// assert!(earlier.text.starts_with("time.method = \"euler\"\n[states.x]"));
+    /// # Ok::<(), latens_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Model::from_text`], and where there is no place for the method's name.
+    pub fn from_earlier_text(file: &str, text: &str) -> Result<Self, Error> {
+        match file::with_method(text, "euler") {
+            Some(text) => Self::from_text(file, &text),
+            None => {
+                let mistake = Diagnostic::new(0..0, "no method is named, which meant Euler's")
+                    .help("write method = \"euler\" into [time]");
+                Err(ModelError::new(file, text, vec![mistake]).into())
+            }
+        }
     }
 
     fn of(
@@ -458,9 +486,16 @@ impl Model {
             tolerance: file.tolerance,
             hold: {
                 let own = file.inputs.iter().map(|input| input.hold);
-                let own = own.map(|hold| hold.unwrap_or(file.hold));
+                let own = own.map(|hold| hold.or(file.hold).unwrap_or(Hold::ZeroOrder));
                 own.chain((file.groups > 0).then_some(Hold::ZeroOrder))
                     .collect()
+            },
+            hold_is_given: {
+                let own = file
+                    .inputs
+                    .iter()
+                    .map(|input| input.hold.or(file.hold).is_some());
+                own.chain((file.groups > 0).then_some(true)).collect()
             },
             states: file
                 .states

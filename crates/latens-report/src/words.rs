@@ -118,7 +118,7 @@ fn contradicted(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     let against = |sensor: bool| {
         let each = facts.findings.iter().filter(|f| f.contradicts());
-        let own = each.filter(|f| f.is_of_channel() == sensor);
+        let own = each.filter(|f| f.is_of_channel() == sensor && !f.is_of_steps());
         let mut channels: Vec<&str> = own.map(Finding::channel).collect();
         channels.dedup();
         channels
@@ -135,6 +135,11 @@ fn contradicted(facts: &Facts) -> Vec<String> {
             "do not take this model for right: the misfit of {} contradicts it (see the warnings)",
             text::list(&residuals)
         ));
+    }
+    if facts.findings.iter().any(Finding::is_of_steps) {
+        lines.push(
+            "do not take its constants for right: its steps are too long (see the warnings)".into(),
+        );
     }
     if facts.findings.iter().any(|f| f.advice().is_some()) {
         lines.push(format!("next: {}", verdict::next(facts, "RUN")));

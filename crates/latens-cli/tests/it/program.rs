@@ -124,3 +124,11 @@ impl Place {
         err
     }
 }
+
+/// Whether the tests were started by `nohup`: what they start ignores SIGHUP too, as it should.
+#[cfg(unix)]
+pub fn under_nohup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
+}

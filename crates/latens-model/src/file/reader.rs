@@ -48,7 +48,7 @@ impl<'t> Reader<'t> {
         let time = self.section(root, "time", "[time]");
         let method = self
             .choice(time, "method", Method::NAMES)
-            .unwrap_or(Method::Euler);
+            .unwrap_or_default();
         ModelFile {
             name: self.text(root, "name"),
             description: self.text(root, "description"),
@@ -57,9 +57,7 @@ impl<'t> Reader<'t> {
             method,
             substeps: self.count(time, "substeps", SUBSTEPS).unwrap_or(1),
             tolerance: self.tolerance(time, method),
-            hold: self
-                .choice(time, "hold", &Hold::NAMES)
-                .unwrap_or(Hold::ZeroOrder),
+            hold: self.choice(time, "hold", &Hold::NAMES),
             constants: self.named_expressions(root, "constants"),
             inputs: self.entries(root, "inputs", Self::input),
             states: self.entries(root, "states", Self::state),

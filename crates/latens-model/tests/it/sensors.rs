@@ -87,7 +87,7 @@ fn lags_and_delays_are_those_of_linear_systems() {
 /// What is unknown of a sensor is a constant like others, bounded by what an explicit method can follow.
 #[test]
 fn an_unknown_lag_is_a_constant() {
-    let text = "[time]\nstep = 0.1\nunit = \"s\"\n[inputs]\nu = { delay = { guess = 0.5 } }\n\
+    let text = "[time]\nstep = 0.1\nunit = \"s\"\nmethod = \"euler\"\n[inputs]\nu = { delay = { guess = 0.5 } }\n\
                 [states.x]\nderivative = \"u - x\"\n\
                 [measurements]\ny = { value = \"x\", lag = { guess = 0.2 } }\n";
     let model = Model::from_text("model", text).unwrap();

@@ -32,8 +32,9 @@ use crate::solve::ladder::Rung;
 use crate::solve::{Attempt, Learned, PassReport, Problem};
 use crate::text;
 
-/// Version of the folder's layout. The first had no checksums, and is still read.
-const FORMAT: u32 = 2;
+/// Version of the folder's layout. The first had no checksums, in the first two a model without a method was
+/// one of Euler's; both are still read.
+const FORMAT: u32 = 3;
 
 /// The folder of a member of an ensemble, inside of the fit's.
 pub fn member_folder(place: usize) -> String {
@@ -643,6 +644,11 @@ impl Facts {
     /// Whether the folder has checksums of its files.
     pub(crate) fn has_checksums(&self) -> bool {
         self.format >= 2
+    }
+
+    /// Whether a model file without a method is one of Euler's, as it was before the third format.
+    pub(crate) fn means_euler(&self) -> bool {
+        self.format < 3
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {

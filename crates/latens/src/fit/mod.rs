@@ -6,6 +6,7 @@
 
 pub mod adapt;
 pub mod begun;
+mod between;
 mod comparable;
 pub mod compare;
 pub mod diagnosis;

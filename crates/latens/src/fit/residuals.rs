@@ -8,7 +8,7 @@
 //! no solver takes a fit to its last digit.
 
 use super::explain::{Candidate, Explained, Explanation, FreeRun};
-use super::{Fit, Track, innovations, late};
+use super::{Fit, Track, between, innovations, late};
 use crate::look::{Companion, Finding, RESOLUTION, sensors};
 use crate::model::Model;
 use crate::numerics::step::Stepper;
@@ -44,6 +44,7 @@ pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
     for track in trained {
         found.extend(of_track(fit, stepper, track, &faulty));
     }
+    found.extend(between::findings(fit));
     found
 }
 

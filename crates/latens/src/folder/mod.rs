@@ -274,7 +274,7 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     };
     let fail = |name: &str, message: String| Err(failure(name, message));
     let bytes = read(FACTS)?;
-    let facts = match Facts::from_json(&bytes) {
+    let mut facts = match Facts::from_json(&bytes) {
         Ok(facts) => facts,
         Err(message) => return fail(FACTS, message),
     };
@@ -304,8 +304,14 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
             "this file was changed after the fit, its weights belong to another model; restore it, or fit the changed model into a new folder".into(),
         );
     }
-    let text = String::from_utf8_lossy(&text);
-    let model = Model::from_text(&folder.join(MODEL).display().to_string(), &text)?;
+    let (name, text) = (folder.join(MODEL), String::from_utf8_lossy(&text));
+    let model = if facts.means_euler() {
+        let model = Model::from_earlier_text(&name.display().to_string(), &text)?;
+        facts.model_sha256 = sha256(model.text.as_bytes());
+        model
+    } else {
+        Model::from_text(&name.display().to_string(), &text)?
+    };
     let model = model.holding(&facts.settings.fix, &facts.settings.free)?;
     let trained = facts.records.iter().filter(|r| r.role == Role::Train);
     let model = model.for_records(trained.clone().count())?;

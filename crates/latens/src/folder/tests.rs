@@ -5,6 +5,7 @@ use super::*;
 use crate::Job;
 use crate::fit::learn::{Data, learn};
 use crate::fit::{Foreseen, Start};
+use crate::model::Method;
 use crate::model::settings::Settings;
 use crate::record::{Record, Source};
 use crate::simulate::{Simulation, simulate};
@@ -33,6 +34,36 @@ z = "z"
 k = 3
 v = "-3*z - 0.3*v"
 "#;
+
+/// A folder of the time when no method meant Euler's is read as that, and what is saved of it names the method.
+#[test]
+fn no_method_meant_eulers() {
+    let settings = Settings::default();
+    let text = MODEL_TEXT.replace("[time]", "[time]\nmethod = \"euler\"");
+    let euler = Model::from_text("spring.toml", &text).unwrap();
+    let record = simulate(
+        &euler,
+        &Simulation {
+            steps: Some(150),
+            ..Simulation::default()
+        },
+    )
+    .unwrap();
+    let sources = vec![Source::of_record(record, &euler).unwrap()];
+    let mut fit = fitted(&sources, &euler, &settings);
+    // as it was written then: the same weights, and no method
+    fit.model.text = MODEL_TEXT.into();
+    fit.facts.model_sha256 = sha256(MODEL_TEXT.as_bytes());
+    let mut files = fit.to_files().unwrap();
+    let mut facts: serde_json::Value = serde_json::from_slice(&files[FACTS]).unwrap();
+    facts["format"] = 1.into();
+    files.insert(FACTS.into(), serde_json::to_vec(&facts).unwrap());
+    let loaded = Fit::from_files(&files, "then").unwrap();
+    assert_eq!(loaded.model.method, Method::Euler);
+    let again = Fit::from_files(&loaded.to_files().unwrap(), "again").unwrap();
+    assert_eq!(again.model.method, Method::Euler);
+    assert_eq!(bits(&again.theta), bits(&fit.theta));
+}
 
 /// A fit, and a place for its folder.
 struct Case {
@@ -470,7 +501,7 @@ fn text_of(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 fn unsign(folder: &Path) {
     fs::remove_file(folder.join(CHECKSUMS)).unwrap();
     let facts = fs::read(folder.join(FACTS)).unwrap();
-    let facts = text_of(&facts, "\"format\": 2", "\"format\": 1");
+    let facts = text_of(&facts, "\"format\": 3", "\"format\": 1");
     fs::write(folder.join(FACTS), facts).unwrap();
 }
 

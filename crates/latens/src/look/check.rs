@@ -535,7 +535,11 @@ fn together(model: &Model, states: &[StateCheck], found: &[Along]) -> Vec<Vec<St
             .map(|i| model.states[open[i]].name.clone())
             .collect()
     });
-    members.filter(|m: &Vec<String>| m.len() > 1).collect()
+    // two blind directions of the same states are one sentence
+    let mut named: Vec<Vec<String>> = members.filter(|m: &Vec<_>| m.len() > 1).collect();
+    named.sort();
+    named.dedup();
+    named
 }
 
 /// Where the arguments of each network go along the records.

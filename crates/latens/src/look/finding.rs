@@ -101,6 +101,27 @@ pub enum Finding {
         readings: usize,
         all: usize,
     },
+    /// Shorter steps would make another simulation: constants and hidden states make up for the steps.
+    CoarseSteps {
+        file: String,
+        /// Where the simulation moves farthest.
+        channel: String,
+        method: String,
+        /// How far, root mean square, in deviations of the noise and as a part of the range.
+        of_noise: f64,
+        of_range: f64,
+        /// Sub-steps that would be finer.
+        substeps: usize,
+    },
+    /// Inputs that move smoothly are held over each sample.
+    HeldInputs {
+        file: String,
+        /// Where the simulation would move farthest if they went straight to their next values.
+        channel: String,
+        inputs: Vec<String>,
+        of_noise: f64,
+        of_range: f64,
+    },
     /// Measurements surprise the filter more, or less, than its bands say.
     BandsWrong {
         file: String,
@@ -133,6 +154,8 @@ impl Finding {
             | Self::Drifts { channel, .. }
             | Self::Correlated { channel, .. }
             | Self::HeavyTails { channel, .. }
+            | Self::CoarseSteps { channel, .. }
+            | Self::HeldInputs { channel, .. }
             | Self::BandsWrong { channel, .. } => channel,
         }
     }
@@ -148,6 +171,11 @@ impl Finding {
         )
     }
 
+    /// Whether it is about the steps of the integration, and not about the misfit.
+    pub fn is_of_steps(&self) -> bool {
+        matches!(self, Self::CoarseSteps { .. })
+    }
+
     /// Whether a model that fits so must not be called right.
     pub fn contradicts(&self) -> bool {
         matches!(
@@ -157,6 +185,7 @@ impl Finding {
                 | Self::Drifts { .. }
                 | Self::Saturated { .. }
                 | Self::OnlyNoise { .. }
+                | Self::CoarseSteps { .. }
         )
     }
 
@@ -303,6 +332,32 @@ impl Finding {
             } => format!(
                 "{readings} of {all} readings of {channel} on {file} are beyond five deviations of the noise, where normal noise has none: they pull the fit; look at them, and leave the cells of broken ones empty"
             ),
+            Self::CoarseSteps {
+                file,
+                channel,
+                method,
+                of_noise,
+                of_range,
+                ..
+            } => format!(
+                "a step of {method} over a sample is too long: with shorter ones {channel} on {file} moves by {} times its noise ({} of its range), so that constants and hidden states make up for the steps and their deviations do not know it",
+                rounded(*of_noise),
+                text::percent(*of_range)
+            ),
+            Self::HeldInputs {
+                file,
+                channel,
+                inputs,
+                of_noise,
+                of_range,
+            } => format!(
+                "{} move{} smoothly, and {} held over each sample as a digital output is: if measured, write hold = \"first-order\" in [inputs] or [time], which moves {channel} on {file} by {} times its noise ({} of its range); if held, hold = \"zero-order\" says so",
+                text::list(&inputs.iter().map(String::as_str).collect::<Vec<_>>()),
+                if inputs.len() == 1 { "s" } else { "" },
+                if inputs.len() == 1 { "is" } else { "are" },
+                rounded(*of_noise),
+                text::percent(*of_range)
+            ),
             Self::BandsWrong {
                 file,
                 channel,
@@ -356,7 +411,20 @@ impl Finding {
                     "do not use it as it is: look for what the equations lack in {channel}{with}, such as a state as slow as {samples} samples or a term that is not linear, and fit again; a network in its place may show what it is"
                 )
             }
-            Self::BandsWrong { .. } | Self::Quantised { .. } | Self::HeavyTails { .. } => {
+            Self::CoarseSteps {
+                method, substeps, ..
+            } => {
+                let better = if method.ends_with("euler") {
+                    "method = \"rk4\"".into()
+                } else {
+                    format!("substeps = {substeps}")
+                };
+                format!("write {better} into [time] and fit again")
+            }
+            Self::BandsWrong { .. }
+            | Self::Quantised { .. }
+            | Self::HeavyTails { .. }
+            | Self::HeldInputs { .. } => {
                 return None;
             }
         })

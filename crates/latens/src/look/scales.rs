@@ -92,6 +92,7 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
         walk: first_walks(model, records),
         time_constant: f64::INFINITY,
     };
+    leave_corners(model, records, theta, &mut scales);
     let mut rate = vec![f64::NAN; n];
     let seen = mean_sight(model, records, &scales);
     for (c, direct) in system.direct().iter().enumerate() {
@@ -188,6 +189,51 @@ fn typical_distance(samples: &[Vec<(f64, f64)>], lag: usize) -> f64 {
     let mut all: Vec<f64> = samples.iter().flat_map(apart).collect();
     let middle = all.len() / 2;
     *all.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// Moves hidden states that are taken to lie about zero to one side of it, where the equations have no derivative
+/// there, as √|h| has none: a filter that begins at such a corner gets nowhere.
+fn leave_corners(model: &Model, records: &[Record], theta: &[f64], scales: &mut SignalScales) {
+    let hidden = model.hidden().into_iter();
+    let open: Vec<usize> = hidden
+        .filter(|&j| model.states[j].center.is_none())
+        .collect();
+    let each = open.iter().map(|j| vec![*j]);
+    let mut sets = each.chain([open.clone()]);
+    let start = scales.center.clone();
+    let is_smooth = |scales: &SignalScales| is_differentiable(model, records, theta, scales);
+    if is_smooth(scales) {
+        return;
+    }
+    let found = sets.any(|set| {
+        [1.0, -1.0].into_iter().any(|side| {
+            scales.center.clone_from(&start);
+            for &j in &set {
+                scales.center[j] = side * model.states[j].scale.unwrap_or(1.0);
+            }
+            is_smooth(scales)
+        })
+    });
+    if !found {
+        scales.center = start;
+    }
+}
+
+/// Whether the equations have derivatives somewhere along the records, hidden states at their centres.
+fn is_differentiable(
+    model: &Model,
+    records: &[Record],
+    theta: &[f64],
+    scales: &SignalScales,
+) -> bool {
+    let system = &model.system;
+    let n = system.states();
+    let (mut ws, mut f, mut finite) = (system.workspace(), vec![0.0; n], false);
+    mean_square(model, records, theta, scales, n * n, |at, f_x| {
+        system.linearise(&mut ws, at, &mut f, f_x);
+        finite |= f.iter().chain(&*f_x).all(|v| v.is_finite());
+    });
+    finite
 }
 
 /// Scales of hidden states from the rows that they drive, one link of the chain after another.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Earlier, Resumed};
 use super::starts::{self, Attempt, Kept};
-use super::{Observer, Problem, Quiet, Solver, Trial, halves, kept};
+use super::{Observer, Problem, Quiet, Solver, Trial, elsewhere, halves, kept};
 use crate::Error;
 use crate::described;
 use crate::described::{Described, Value};
@@ -96,7 +96,11 @@ pub fn run(
         // θ of a simpler structure is none of this one
         let begun = earlier.starts.iter();
         let begun: Vec<&Resumed> = begun.filter(|e| e.structure == Structure::Whole).collect();
-        return Ok(whole(starts::run(solver, problem, &begun, observer)?));
+        let mut found = starts::run(solver, problem, &begun, observer)?;
+        if problem.settings.simplify && begun.is_empty() {
+            found = elsewhere::best(solver, problem, found, observer)?;
+        }
+        return Ok(whole(found));
     }
     if structures == [Structure::Whole] && earlier.starts.is_empty() {
         return Ok(whole(seeded(solver, problem, None, observer)?));
@@ -123,7 +127,12 @@ pub fn run(
                 seeded(solver, &own, simpler, observer)
             } else {
                 let trial = Trial::Structure(structure);
-                starts::run(solver, &own, &[], &mut Quiet::new(observer, trial))
+                let first = starts::run(solver, &own, &[], &mut Quiet::new(observer, trial))?;
+                if structure == Structure::Linear {
+                    elsewhere::best(solver, &own, first, observer)
+                } else {
+                    Ok(first)
+                }
             }
         });
         let kept = match learned {
@@ -239,7 +248,7 @@ fn is_better(problem: &Problem, a: &Kept, b: &Kept) -> bool {
 fn follows_as_well(kept: &Kept, simpler: &Kept) -> bool {
     let (own, other) = (rank(kept), rank(simpler));
     let [error, least] = [kept, simpler].map(|kept| kept.learned[0].1.free_run);
-    match (own.0, own.1).cmp(&(other.0, other.1)) {
+    match (own.sound, own.white).cmp(&(other.sound, other.white)) {
         Ordering::Less => false,
         Ordering::Equal => error < SAME_ERROR * least,
         Ordering::Greater => true,
@@ -308,17 +317,29 @@ fn as_if_noisy(
     }
 }
 
-/// What starts are compared by: whether they are sound, whether they explain the data, the evidence.
-type Rank = (bool, bool, f64);
+/// What starts are compared by, the first that differs deciding.
+#[derive(PartialEq, PartialOrd)]
+pub(super) struct Rank {
+    /// Whether nothing says that it cannot be right.
+    pub sound: bool,
+    /// Whether it explains the data down to white noise.
+    pub white: bool,
+    /// ln p.
+    pub log: f64,
+}
 
-fn rank(kept: &Kept) -> Rank {
+pub(super) fn rank(kept: &Kept) -> Rank {
     let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
     let learned = &kept.learned[0].1;
     let evidence = learned
         .evidence
         .as_ref()
         .map_or(f64::NEG_INFINITY, |e| e.log);
-    (sound, !learned.contradicted, evidence)
+    Rank {
+        sound,
+        white: !learned.contradicted,
+        log: evidence,
+    }
 }
 
 /// The structures that there is reason to try, the simplest first.

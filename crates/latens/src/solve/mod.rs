@@ -8,6 +8,7 @@
 pub mod batch;
 mod bytes;
 pub mod checkpoint;
+mod elsewhere;
 pub mod kept;
 pub mod ladder;
 pub mod recursion;
@@ -181,6 +182,8 @@ pub trait Observer: Send {
 pub enum Trial {
     /// Another structure of the networks.
     Structure(Structure),
+    /// Other values of the constants.
+    Constants,
     /// Another seed.
     Seed(u64),
     /// Records without noise as if they had some.
@@ -197,6 +200,7 @@ impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Structure(structure) => structure.fmt(f),
+            Self::Constants => f.write_str("other values of the constants"),
             Self::Seed(seed) => write!(f, "seed {seed}"),
             Self::AsIfNoisy => f.write_str("as if there were noise"),
             Self::Pieces => f.write_str("pieces of the records"),

@@ -161,3 +161,111 @@ h = "h"
         "{warnings:?}"
     );
 }
+
+/// A decay driven by a smooth input, for METHOD and HOLD; STEP has two samples in a time constant.
+const DRIVEN: &str = r#"
+[time]
+step = 0.5
+method = "METHOD"
+[inputs]
+u = { HOLD }
+[states]
+x = { derivative = "-k*x + u", start = 3 }
+[unknowns]
+k = { guess = 0.7, positive = true }
+[measurements]
+x = "x"
+"#;
+
+fn driven(method: &str, hold: &str) -> String {
+    DRIVEN.replace("METHOD", method).replace("HOLD", hold)
+}
+
+/// A record of the continuous system: 40 steps of RK4 in a sample, its input sampled.
+fn continuous(input: &str) -> Record {
+    let text = driven("rk4", "hold = \"first-order\"").replace("step = 0.5", "step = 0.0125");
+    let truth = format!(
+        "{text}[truth]\nk = 1\n[simulation]\nsteps = 8000\ninputs = {{ u = \"{input}\" }}\n"
+    );
+    let model = Model::from_text("truth", &truth).unwrap();
+    let noise = vec![Some(NoiseLevel::OfRange(NOISE))];
+    let simulation = Simulation {
+        noise,
+        ..Simulation::default()
+    };
+    let fine = simulate(&model, &simulation).unwrap();
+    let every = |values: &[f64]| values.iter().step_by(40).copied().collect::<Vec<f64>>();
+    Record {
+        time: every(&fine.time),
+        inputs: every(&fine.inputs),
+        outputs: every(&fine.outputs),
+        truth: None,
+        ..fine
+    }
+}
+
+/// What constants take up between the samples is named, and nothing where the file is right.
+#[test]
+fn what_the_model_does_between_samples_is_named_where_it_matters() {
+    let smooth = continuous("sin(0.7*t) + 0.5*cos(1.9*t)");
+    let found = |method: &str, hold: &str| {
+        let model = Model::from_text("driven", &driven(method, hold)).unwrap();
+        let fit = fitted(&model, smooth.clone());
+        let k = &fit.facts.unknowns[0];
+        ((k.value - 1.0).abs() / k.std, fit.facts.findings.clone())
+    };
+    let (off, findings) = found("rk4", "hold = \"first-order\"");
+    assert!(off < 3.5 && findings.is_empty(), "{off} {findings:?}");
+    let (off, findings) = found("euler", "hold = \"first-order\"");
+    let told = |f: &Finding| matches!(f, Finding::CoarseSteps { method, .. } if method == "euler");
+    assert!(off > 5.0 && findings.iter().any(told), "{off} {findings:?}");
+    let (off, findings) = found("rk4", "");
+    let told = |f: &Finding| matches!(f, Finding::HeldInputs { inputs, .. } if inputs == &["u"]);
+    assert!(off > 3.5 && findings.iter().any(told), "{off} {findings:?}");
+    // somebody who says that it is held is taken at their word
+    let (_, findings) = found("rk4", "hold = \"zero-order\"");
+    let told = |f: &Finding| matches!(f, Finding::HeldInputs { .. });
+    assert!(!findings.iter().any(told), "{findings:?}");
+}
+
+/// Two tanks in a row, of which the second is seen: whose time constant is which is decided by the evidence, not
+/// by the guesses, which are nearer to the two exchanged. √|h| has no derivative at 0, where a hidden level
+/// would begin.
+#[test]
+fn other_values_of_constants_are_tried() {
+    let text = r#"
+[time]
+step = 0.2
+[inputs]
+q = {}
+[states]
+h1 = { derivative = "(q - 1.5*sqrt(abs(h1)))/A1", start = 4 }
+h2 = { derivative = "(1.5*sqrt(abs(h1)) - k*sqrt(abs(h2)))/A2", start = 2 }
+[unknowns]
+A1 = { guess = 4, scale = 3, positive = true }
+k = { guess = 2, scale = 1, positive = true }
+A2 = { guess = 1, scale = 1, positive = true }
+[measurements]
+h2 = "h2"
+[truth]
+A1 = 1.5
+k = 1.1
+A2 = 3
+[simulation]
+steps = 200
+inputs = { q = "3 + 1.5*sin(0.4*t) + sin(1.1*t)" }
+"#;
+    let model = Model::from_text("tanks", text).unwrap();
+    for seed in 1..=3 {
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(0.02))],
+            seed,
+            ..Simulation::default()
+        };
+        let fit = fitted(&model, simulate(&model, &simulation).unwrap());
+        for (constant, truth) in fit.facts.unknowns.iter().zip([1.5, 1.1, 3.0]) {
+            let off = (constant.value - truth) / constant.std;
+            assert!(off.abs() < 4.0, "seed {seed}: {} {off}", constant.name);
+        }
+    }
+}

@@ -23,7 +23,7 @@ mod regress;
 mod settle;
 mod stages;
 pub(super) mod sums;
-mod ways;
+pub(super) mod ways;
 
 use super::checkpoint::{Checkpoint, Start};
 use super::{Learned, Observer, Problem, Solver, precision};

@@ -1,0 +1,120 @@
+//! What the model takes for granted between the samples: how far its steps go, and what inputs do.
+//!
+//! A simulation with shorter steps, or with inputs that go straight to their next value, differs from that of the
+//! fit. Where the difference is more than the noise could hide over the whole record, constants and hidden states have taken it
+//! up, with deviations that know nothing of it. A file with a truth of its own simulates its records by
+//! the same steps: nothing is said of those.
+
+use super::{Fit, Track};
+use crate::look::Finding;
+use crate::model::{Hold, Method, Model};
+use crate::numerics::score;
+use crate::numerics::step::Stepper;
+use crate::record::Record;
+
+/// Shorter steps are so many times shorter.
+const FINER: usize = 4;
+/// The difference, in deviations of the noise over the whole record, that the data tell …
+const TOLD: f64 = 5.0;
+/// … and as a part of the range, that matters.
+const MATERIAL_RANGE: f64 = 1e-3;
+/// An input is smooth where its changes differ from one sample to the next by less than this part of themselves.
+const SMOOTH: f64 = 0.5;
+
+/// What of it matters, for the first record where it does.
+pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
+    if fit.model.truth.is_some() || fit.facts.contradicted {
+        return vec![];
+    }
+    let first = |of: &dyn Fn(&Track) -> Option<Finding>| fit.trained().into_iter().find_map(of);
+    let steps = first(&|track| coarse_steps(fit, track));
+    let hold = first(&|track| held_inputs(fit, track));
+    steps.into_iter().chain(hold).collect()
+}
+
+fn coarse_steps(fit: &Fit, track: &Track) -> Option<Finding> {
+    let mut finer = fit.model.clone();
+    if !finer.method.is_implicit() {
+        finer.method = Method::Rk4;
+    }
+    finer.substeps *= FINER;
+    let moved = moved(fit, track, &finer)?;
+    let names = Method::NAMES.iter();
+    let name = names.clone().find(|(_, m)| *m == fit.model.method)?.0;
+    Some(Finding::CoarseSteps {
+        file: fit.facts_of(track).file.clone(),
+        channel: moved.channel,
+        method: name.into(),
+        of_noise: moved.of_noise,
+        of_range: moved.of_range,
+        substeps: finer.substeps,
+    })
+}
+
+/// Inputs that the model holds without the file's saying so, and that move smoothly.
+fn held_inputs(fit: &Fit, track: &Track) -> Option<Finding> {
+    let mut moving = fit.model.clone();
+    let mut inputs = vec![];
+    for (k, input) in fit.model.inputs.iter().enumerate() {
+        let held = fit.model.hold[k] == Hold::ZeroOrder && !fit.model.hold_is_given[k];
+        if held && is_smooth(&track.record, k) {
+            moving.hold[k] = Hold::FirstOrder;
+            inputs.push(input.name.clone());
+        }
+    }
+    if inputs.is_empty() {
+        return None;
+    }
+    let moved = moved(fit, track, &moving)?;
+    Some(Finding::HeldInputs {
+        file: fit.facts_of(track).file.clone(),
+        channel: moved.channel,
+        inputs,
+        of_noise: moved.of_noise,
+        of_range: moved.of_range,
+    })
+}
+
+/// Whether an input goes on as it went, for the most part.
+fn is_smooth(record: &Record, input: usize) -> bool {
+    let values: Vec<f64> = (0..record.len()).map(|k| record.input(k)[input]).collect();
+    let changes: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
+    let all: f64 = changes.iter().map(|c| c.abs()).sum();
+    let bends: f64 = changes.windows(2).map(|w| (w[1] - w[0]).abs()).sum();
+    all > 0.0 && bends < SMOOTH * all
+}
+
+/// How far a simulation is from that of the fit, on the channel where it is farthest.
+struct Moved {
+    channel: String,
+    /// Root mean square, in deviations of the noise.
+    of_noise: f64,
+    of_range: f64,
+}
+
+/// How far the simulation of another model is from that of the fit, where that matters.
+fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
+    let record = &track.record;
+    let run = |model: &Model| {
+        let stepper = Stepper::over(model, &model.system, fit.facts.sample_time, [record]);
+        let states = score::free_run(&stepper, record, &fit.theta, track.free_run.row(0));
+        score::outputs(&stepper, record, &fit.theta, &states)
+    };
+    let (own, other) = (run(&fit.model), run(other));
+    let each = fit.model.measurements.iter().enumerate();
+    let channels = each.map(|(c, channel)| {
+        let squares = own
+            .column(c)
+            .zip(other.column(c))
+            .map(|(a, b)| (a - b).powi(2));
+        let rms = (squares.sum::<f64>() / record.len() as f64).sqrt();
+        Moved {
+            channel: channel.name.clone(),
+            of_noise: rms / fit.facts.noise.measurement[c].sqrt(),
+            of_range: rms / fit.facts.scales.range[c],
+        }
+    });
+    let most = channels.max_by(|a, b| a.of_noise.total_cmp(&b.of_noise))?;
+    let told = most.of_noise * (record.len() as f64).sqrt();
+    (told.is_finite() && told > TOLD && most.of_range > MATERIAL_RANGE).then_some(most)
+}
