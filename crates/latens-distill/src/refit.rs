@@ -43,13 +43,13 @@ fn error(model: &Model, facts: &Facts, role: Role) -> Option<f64> {
 ///
 /// # Errors
 /// Those of a job.
-pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Result<Reached, Error> {
+pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit, Error> {
     let job = Job::again(fit, model);
     let outcome = job.run(&mut Stopping(stop))?;
     if outcome.fit.facts.stopped {
         return Err(Error::Stopped);
     }
-    Ok(Reached::of(&outcome.fit))
+    Ok(outcome.fit)
 }
 
 /// Ends a job where somebody asks to.

@@ -6,7 +6,7 @@ use crate::refit::Reached;
 use crate::{Distilled, Ranked};
 
 /// Formulas whose ln p is this close to the best are not told apart by it.
-const TOLD_APART: f64 = 10.0;
+pub(crate) const TOLD_APART: f64 = 10.0;
 /// Validation errors that differ by less than this factor are the same.
 const SAME_ERROR: f64 = 1.05;
 /// Free runs whose errors differ by this factor are not the same. With noise they never do, where ln p does not: the
