@@ -29,6 +29,8 @@ const RULED_OUT: f64 = 100.0;
 /// Rounds in which formulas grow at the most, and by how much ln p must have risen for a further one.
 const ROUNDS: usize = 6;
 const RISE: f64 = 1.0;
+/// Formulas that are fitted again in each; others of those that cannot be.
+const GROWN: usize = 6;
 
 /// Which formula of each front goes into each model.
 pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
@@ -137,7 +139,7 @@ impl Choice {
         choice
     }
 
-    /// What stands for each output.
+    /// What stands for each output, without units.
     pub fn replacements<'a>(&'a self, model: &Model, fronts: &'a [Front]) -> Vec<Replacement<'a>> {
         let each = fronts.iter().zip(&self.formulas);
         each.map(|(front, (formula, scales))| Replacement {
@@ -146,21 +148,21 @@ impl Choice {
             names: names(&front.base(fronts.len()), formula, model),
             formula,
             scales,
-            units: front
-                .units_of(formula)
-                .unwrap_or_else(|| vec![None; formula.constants.len()]),
+            units: vec![None; formula.constants.len()],
         })
         .collect()
     }
 
-    /// What it is made of.
+    /// What it is made of, in an order.
     pub fn parts(&self) -> Vec<String> {
         let each = self.formulas.iter().enumerate();
         let each = each.flat_map(|(k, (formula, _))| {
             let own = candidates::parts(formula).into_iter();
             own.map(move |part| format!("{k} {part}"))
         });
-        each.collect()
+        let mut parts: Vec<String> = each.collect();
+        parts.sort();
+        parts
     }
 }
 
@@ -201,6 +203,8 @@ pub(crate) struct Search<'a> {
     fronts: &'a [Front],
     watch: &'a dyn Watch,
     pub tried: Vec<Tried>,
+    /// The parts of all choices that were tried, whatever came of them.
+    looked_at: Vec<Vec<String>>,
     /// Why the last of those that could not be fitted could not.
     pub failed: Option<Error>,
     pub stopped: bool,
@@ -215,13 +219,16 @@ impl<'a> Search<'a> {
             fronts,
             watch,
             tried: vec![],
+            looked_at: vec![],
             failed: None,
             stopped: false,
         }
     }
 
-    /// Fits choices again.
-    pub fn try_all(&mut self, chosen: &[Choice]) {
+    /// Fits choices again; how many could be.
+    pub fn try_all(&mut self, chosen: &[Choice]) -> usize {
+        let before = self.tried.len();
+        self.looked_at.extend(chosen.iter().map(Choice::parts));
         let done = AtomicUsize::new(0);
         let stops = || self.watch.stops();
         let each = chosen.par_iter().map(|choice| {
@@ -240,6 +247,13 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        self.tried.len() - before
+    }
+
+    /// Fits again what is left of the likeliest without terms that they do not need.
+    pub fn try_lighter(&mut self) {
+        let lighter = lighter(&self.tried, &self.looked_at);
+        self.try_all(&lighter);
     }
 
     /// Fits again what the records ask for, from the likeliest formula, as long as that gains.
@@ -253,10 +267,12 @@ impl<'a> Search<'a> {
                 return;
             }
             self.watch.step(Step::Growing);
-            let next = grow::next(self.model, self.fronts, places, base, &self.tried);
+            let next = grow::next(self.model, self.fronts, places, base, &self.looked_at);
             let before = base.evidence();
-            self.try_all(&next);
-            self.try_all(&lighter(&self.tried));
+            let (first, others) = next.split_at(GROWN.min(next.len()));
+            let fitted = self.try_all(first);
+            self.try_all(&others[..(first.len() - fitted).min(others.len())]);
+            self.try_lighter();
             if !self.tried.iter().any(|t| t.evidence() > before + RISE) {
                 return;
             }
@@ -266,12 +282,12 @@ impl<'a> Search<'a> {
 
 /// Choices of which most is left without the terms whose factors the records do not tell from zero: of the
 /// likeliest that have such terms.
-pub(crate) fn lighter(tried: &[Tried]) -> Vec<Choice> {
+fn lighter(tried: &[Tried], looked_at: &[Vec<String>]) -> Vec<Choice> {
     const MOST: usize = 4;
     const DEVIATIONS: f64 = 3.0;
     let mut best: Vec<&Tried> = tried.iter().collect();
     best.sort_by(|a, b| b.evidence().total_cmp(&a.evidence()));
-    let mut known: Vec<Vec<String>> = best.iter().map(|tried| tried.choice.parts()).collect();
+    let mut known = looked_at.to_vec();
     let mut found = vec![];
     for Tried { ranked, choice, .. } in best {
         let mut lighter = choice.clone();
@@ -302,13 +318,8 @@ pub(crate) fn lighter(tried: &[Tried]) -> Vec<Choice> {
                 *formula = shorter;
             }
         }
-        let mut parts = lighter.parts();
-        parts.sort();
-        let is_known = known.iter_mut().any(|k| {
-            k.sort();
-            *k == parts
-        });
-        if !is_known && found.len() < MOST {
+        let parts = lighter.parts();
+        if !known.contains(&parts) && found.len() < MOST {
             known.push(parts);
             found.push(lighter);
         }
@@ -327,7 +338,12 @@ fn fitted(
     if stops() {
         return Err(Error::Stopped);
     }
-    let replacements = choice.replacements(model, fronts);
+    let mut replacements = choice.replacements(model, fronts);
+    for (replacement, front) in replacements.iter_mut().zip(fronts) {
+        if let Some(units) = front.units_of(replacement.formula) {
+            replacement.units = units;
+        }
+    }
     let text = rewrite::rewrite(model, &replacements)?;
     let fit = refit::refit(fit, Model::from_text("formula", &text)?, stops)?;
     let reached = Reached::of(&fit);
@@ -355,6 +371,7 @@ fn fitted(
         free_run: reached.free_run,
         validation: reached.validation,
         proposed: choice.proposed,
+        repeated: vec![],
         model: text,
     };
     Ok(Tried {

@@ -35,8 +35,6 @@ use crate::{Front, rewrite};
 
 /// Sums of which more is asked, of each output.
 const ASKED: usize = 12;
-/// Those that are fitted again, of each round.
-const GROWN: usize = 6;
 /// Steps of Gauss and Newton's method.
 const STEPS: usize = 6;
 /// A step is halved so often.
@@ -56,15 +54,16 @@ struct Foreseen {
     score: f64,
 }
 
-/// The choices to fit again next, from one that has been; none where the records ask for no other.
+/// The choices to fit again next, from one that has been, the best first; none where the records ask for no other.
+/// `looked_at` are the parts of those that have been tried.
 pub(crate) fn next(
     model: &Model,
     fronts: &[Front],
     places: &[Place],
     base: &Tried,
-    tried: &[Tried],
+    looked_at: &[Vec<String>],
 ) -> Vec<Choice> {
-    let mut known: Vec<Vec<String>> = tried.iter().map(|t| sorted(t.choice.parts())).collect();
+    let mut known = looked_at.to_vec();
     let records = Records::of(&base.fit);
     let here = |choice: &Choice| records.corrected(model, fronts, choice);
     let base = base.choice_as_fitted();
@@ -84,7 +83,7 @@ pub(crate) fn next(
         let mut asked = 0;
         for formula in sums(&dictionary, all, None) {
             let choice = base.replaced(k, formula.clone(), scales_at(place.target, &formula));
-            let own = sorted(choice.parts());
+            let own = choice.parts();
             if asked == ASKED {
                 break;
             }
@@ -102,14 +101,16 @@ pub(crate) fn next(
         }
     }
     found.sort_by(|a, b| a.score.total_cmp(&b.score));
-    let most = own.score(&records) + 2.0 * TOLD_APART;
-    let good = found.into_iter().filter(|f| f.score < most);
-    good.take(GROWN).map(|f| f.choice).collect()
-}
-
-fn sorted(mut parts: Vec<String>) -> Vec<String> {
-    parts.sort();
-    parts
+    let least = own.score(&records);
+    let most = least + 2.0 * TOLD_APART;
+    // with all that the base has and more, it would have to gain
+    let has_all = |choice: &Choice| {
+        let parts = choice.parts();
+        base.parts().iter().all(|part| parts.contains(part))
+    };
+    let asked_for = |f: &Foreseen| f.score < least || !has_all(&f.choice);
+    let good = found.into_iter().filter(|f| f.score < most && asked_for(f));
+    good.map(|f| f.choice).collect()
 }
 
 /// How large each constant of a formula may be.

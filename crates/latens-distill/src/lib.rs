@@ -11,6 +11,7 @@
 
 pub mod candidates;
 mod choice;
+pub mod coincide;
 mod evolve;
 pub mod formula;
 mod grow;
@@ -30,13 +31,15 @@ use latens::model::{FormulaUnits, Model};
 use latens::{Error, Fit};
 use serde::Serialize;
 
-use choice::{Search, combinations, lighter};
+use choice::{Search, combinations};
+use coincide::Said;
 use formula::{Formula, Term};
 use grow::Place;
 use library::Library;
 use refine::Refined;
 use refit::Reached;
 use samples::Target;
+use verdict::Fitted;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -146,6 +149,8 @@ pub struct Ranked {
     pub validation: Option<f64>,
     /// Whether the user proposed it.
     pub proposed: bool,
+    /// Longer formulas that say the same where the records went.
+    pub repeated: Vec<String>,
     /// The model file in which the networks are gone.
     pub model: String,
 }
@@ -275,7 +280,7 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
     }
     let mut search = Search::new(fit, &model, &fronts, watch);
     search.try_all(&combinations(&fronts, options.candidates));
-    search.try_all(&lighter(&search.tried));
+    search.try_lighter();
     let places = targets.iter().zip(&libraries);
     let places: Vec<Place> = places
         .map(|(target, library)| Place { target, library })
@@ -294,9 +299,10 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         }
         _ => {}
     }
-    let formulas = tried.into_iter().map(|own| {
-        let parts = own.choice.parts();
-        (own.ranked, parts)
+    let formulas = tried.into_iter().map(|own| Fitted {
+        parts: own.choice.parts(),
+        said: Said::of(&own, &targets),
+        ranked: own.ranked,
     });
     let formulas = formulas.collect();
     let mut distilled = Distilled {

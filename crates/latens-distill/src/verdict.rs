@@ -2,11 +2,15 @@
 
 use std::cmp::Ordering;
 
+use crate::coincide::{Said, coincide};
 use crate::refit::Reached;
 use crate::{Distilled, Ranked};
 
 /// Formulas whose ln p is this close to the best are not told apart by it.
 pub(crate) const TOLD_APART: f64 = 10.0;
+/// A formula of more terms whose ln p is not higher by as much has terms that the records do not ask for. ln p counts
+/// their constants already; what it says of these depends on the scales of their priors.
+const ASKED_FOR: f64 = 3.0;
 /// Validation errors that differ by less than this factor are the same.
 const SAME_ERROR: f64 = 1.05;
 /// Free runs whose errors differ by this factor are not the same. With noise they never do, where ln p does not: the
@@ -20,30 +24,68 @@ const AS_GOOD: f64 = 2.0;
 /// What to do where no formula is right.
 const NOT_FOUND: &str = "what the formula is stays open: take records from other starts or with other inputs, or propose formulas";
 
-/// Those that are no others with terms added that the records do not ask for.
-pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
-    let is_needless = |own: &(Ranked, Vec<String>)| {
-        let (ranked, parts) = own;
-        let has_all = |other: &[String]| {
-            let fewer = other.len() < parts.len() && !other.is_empty();
-            fewer && other.iter().all(|part| parts.contains(part))
-        };
-        let adds_nothing = |simpler: &Ranked| {
-            let gain = ranked.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
-            let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
-            let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
-            gain.is_some_and(|gain| gain < TOLD_APART)
-                && error(simpler) < OTHER_ERROR * error(ranked)
-                && validation(simpler) <= SAME_ERROR * validation(ranked)
-        };
-        let mut simpler = formulas.iter().filter(|(_, other)| has_all(other));
-        !ranked.proposed && simpler.any(|(simpler, _)| adds_nothing(simpler))
+/// A formula that has been fitted again, what it is made of, and what it says where the records went.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    pub ranked: Ranked,
+    pub parts: Vec<String>,
+    pub said: Vec<Said>,
+}
+
+impl Fitted {
+    /// Whether it has all that another has, and more.
+    fn has_more(&self, other: &Self) -> bool {
+        let fewer = other.parts.len() < self.parts.len() && !other.parts.is_empty();
+        fewer && other.parts.iter().all(|part| self.parts.contains(part))
+    }
+
+    /// Whether it is a longer way to say what another says where the records went.
+    fn repeats(&self, other: &Self) -> bool {
+        let size = |f: &Self| (f.ranked.constants.len(), f.ranked.size);
+        size(other) < size(self) && coincide(&self.said, &other.said)
+    }
+
+    /// Whether the records give no reason to take it instead of another.
+    fn adds_nothing_to(&self, simpler: &Ranked) -> bool {
+        let own = &self.ranked;
+        let gain = own.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
+        let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+        let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
+        gain.is_some_and(|gain| gain < ASKED_FOR)
+            && error(simpler) < OTHER_ERROR * error(own)
+            && validation(simpler) <= SAME_ERROR * validation(own)
+    }
+}
+
+/// Those that are no others with terms added that the records do not ask for, and no longer ways to say the same where the
+/// records went; each knows the longer ways.
+pub fn without_needless(formulas: Vec<Fitted>) -> Vec<Ranked> {
+    let is_needless = |own: &Fitted| {
+        let mut simpler = formulas.iter().filter(|other| own.has_more(other));
+        !own.ranked.proposed && simpler.any(|simpler| own.adds_nothing_to(&simpler.ranked))
     };
-    let needless: Vec<bool> = formulas.iter().map(is_needless).collect();
-    let each = formulas.into_iter().zip(needless);
-    each.filter(|(_, needless)| !needless)
-        .map(|((ranked, _), _)| ranked)
-        .collect()
+    let mut needed: Vec<Fitted> = formulas
+        .iter()
+        .filter(|f| !is_needless(f))
+        .cloned()
+        .collect();
+    needed.sort_by_key(|f| (f.ranked.constants.len(), f.ranked.size));
+    let mut kept: Vec<Fitted> = vec![];
+    for own in needed {
+        let mut same = kept.iter_mut().filter(|other| own.repeats(other));
+        let same = same.find(|other| own.adds_nothing_to(&other.ranked));
+        match same {
+            Some(other) if !own.ranked.proposed => {
+                let texts = own.ranked.expressions.iter().map(|e| e.with_values.clone());
+                other
+                    .ranked
+                    .repeated
+                    .push(texts.collect::<Vec<_>>().join("; "));
+            }
+            _ => kept.push(own),
+        }
+    }
+    kept.into_iter().map(|f| f.ranked).collect()
 }
 
 /// Ranks the formulas and says what the data tell of them.
@@ -83,6 +125,17 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
     let equal = formulas.iter().take_while(told).count().max(1);
     distilled.equally_good = if follows { equal } else { 0 };
     distilled.verdict = words(formulas, equal, follows, network);
+    distilled.verdict.extend(repeated(&formulas[..equal]));
+}
+
+/// Which formulas others are longer ways to write.
+fn repeated(formulas: &[Ranked]) -> Vec<String> {
+    let each = formulas.iter().filter(|f| !f.repeated.is_empty());
+    let each = each.map(|f| {
+        let others = f.repeated.join(", ");
+        format!("where the records went, formula {} says the same as {others}: the shortest stands for all", f.rank)
+    });
+    each.collect()
 }
 
 /// Whether two validation errors are the same.

@@ -2,11 +2,12 @@
 
 use latens::simulate::{Simulation, simulate};
 use latens::{Error, Job, Model, Role, Silent, Source};
+use latens_distill::coincide::Said;
 use latens_distill::formula::Formula;
 use latens_distill::refit::Reached;
 use latens_distill::rewrite::{Replacement, rewrite};
-use latens_distill::verdict::{judge, without_needless};
-use latens_distill::{Distilled, Options, Ranked, Unwatched, Watch, distill};
+use latens_distill::verdict::{Fitted, judge, without_needless};
+use latens_distill::{Distilled, Expression, Options, Ranked, Unwatched, Watch, distill};
 
 const SPRING: &str = "# a spring\n[states.z]\nderivative = \"v\"\nstart = 1\n[states.v]\n\
     derivative = \"push(z, v) - c*v\" # unknown\nstart = 0\n\n[networks.push]\nlayers = [\"6 tanh\"]\nskip = true\n\n\
@@ -102,6 +103,7 @@ fn ranked(evidence: f64, free_run: f64, validation: Option<f64>) -> Ranked {
         free_run: Some(free_run),
         validation,
         proposed: false,
+        repeated: vec![],
         model: String::new(),
     }
 }
@@ -129,19 +131,63 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
     distilled
 }
 
+/// A formula that is made of parts, and says some values give or take a deviation where the records went.
+fn fitted(ranked: Ranked, parts: &[&str], values: &[f64]) -> Fitted {
+    let said = Said {
+        values: values.to_vec(),
+        std: vec![1.0; values.len()],
+    };
+    Fitted {
+        ranked,
+        parts: parts.iter().map(|n| n.to_string()).collect(),
+        said: vec![said],
+    }
+}
+
 /// A term that adds nothing makes no rival of a formula; one that adds something does.
 #[test]
 fn needless_terms_are_no_rivals() {
-    let parts = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<String>>();
     let formulas = vec![
-        (ranked(1000.0, 1e-2, None), parts(&["x"])),
-        (ranked(1004.0, 1e-2, None), parts(&["x", "y"])),
-        (ranked(1030.0, 1e-2, None), parts(&["x", "z"])),
-        (ranked(1001.0, 1e-2, None), parts(&["y"])),
+        fitted(ranked(1000.0, 1e-2, None), &["x"], &[1.0, 2.0]),
+        fitted(ranked(1002.0, 1e-2, None), &["x", "y"], &[1.5, 2.0]),
+        fitted(ranked(1005.0, 1e-2, None), &["x", "z"], &[1.0, 2.8]),
+        fitted(ranked(1001.0, 1e-2, None), &["y"], &[0.3, 1.5]),
     ];
     let kept = without_needless(formulas);
     let kept: Vec<f64> = kept.iter().filter_map(|f| f.evidence).collect();
-    assert_eq!(kept, [1000.0, 1030.0, 1001.0]);
+    assert_eq!(kept, [1000.0, 1005.0, 1001.0]);
+}
+
+/// Of formulas that coincide where the records went the shortest stands for all, and the answer says so; a difference
+/// of half a deviation is one.
+#[test]
+fn formulas_that_coincide_are_one() {
+    let longer = Ranked {
+        size: 9,
+        expressions: vec![Expression {
+            network: "f".into(),
+            output: "f".into(),
+            constants: vec![],
+            form: String::new(),
+            text: String::new(),
+            with_values: "2*z*sigmoid((z + 90)/3)".into(),
+        }],
+        ..ranked(1001.0, 1e-2, None)
+    };
+    let formulas = vec![
+        fitted(longer, &["z*sigmoid"], &[1.01, 2.02]),
+        fitted(ranked(1000.0, 1e-2, None), &["z"], &[1.0, 2.0]),
+        fitted(ranked(1000.5, 1e-2, None), &["sin"], &[1.5, 1.6]),
+    ];
+    let found = judged(without_needless(formulas), None);
+    let kept: Vec<f64> = found.formulas.iter().filter_map(|f| f.evidence).collect();
+    assert_eq!(kept, [1000.5, 1000.0]);
+    assert_eq!(found.formulas[1].repeated, ["2*z*sigmoid((z + 90)/3)"]);
+    let said = found.verdict.last().unwrap();
+    assert!(
+        said.contains("formula 2 says the same as 2*z*sigmoid"),
+        "{said}"
+    );
 }
 
 /// What the data do not tell apart is said to be equally good, and what no formula explains is not explained.
