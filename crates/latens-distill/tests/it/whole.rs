@@ -1,6 +1,6 @@
 //! From a fit to formulas that are fitted again.
 
-use latens::simulate::{Simulation, simulate};
+use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Error, Job, Model, Role, Silent, Source};
 use latens_distill::coincide::Said;
 use latens_distill::formula::Formula;
@@ -65,6 +65,42 @@ fn a_spring_becomes_its_formula() {
         message.contains("has a mistake") && message.contains("z, v"),
         "{message}"
     );
+}
+
+/// Three units round off a step, and their posterior does not know it: the step is found all the same, because the records
+/// ask for it.
+#[test]
+fn records_ask_for_what_a_network_cannot_say() {
+    let text = "[inputs]\nu = \"\"\n[states.x]\nderivative = \"u - drag(x)\"\nstart = 0.2\n\n\
+        [networks.drag]\nlayers = [\"3 tanh\"]\nskip = true\n\n[measurements]\nx = \"x\"\n\
+        [truth]\nx = \"u - 0.3*x - tanh(x/0.1)\"\n[time]\nstep = 0.02\nmethod = \"rk4\"\n\
+        [simulation]\nsteps = 600\ninputs = { u = \"2*sin(1.7*t) + 1.5*sin(4.1*t)\" }\n";
+    let model = Model::from_text("slide", text).unwrap();
+    let simulation = Simulation {
+        noise: vec![Some(NoiseLevel::OfRange(0.01))],
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let mut job = Job::new(model).unwrap();
+    job.add(Role::Train, Source::of_record(record, &job.model).unwrap());
+    let fit = job.run(&mut Silent).unwrap().fit;
+    let options = Options {
+        candidates: 4,
+        ..Options::default()
+    };
+    let found = distill(&fit, &options, &Unwatched).unwrap();
+    let best = &found.formulas[0];
+    let forms: Vec<&str> = found
+        .formulas
+        .iter()
+        .map(|f| f.expressions[0].text.as_str())
+        .collect();
+    assert_eq!(forms[0], "drag_1*x + drag_2*tanh(x/drag_3)", "{forms:?}");
+    for (name, expected) in [("drag_1", 0.3), ("drag_2", 1.0), ("drag_3", 0.1)] {
+        let constant = best.constants.iter().find(|c| c.name == name).unwrap();
+        let off = (constant.value - expected).abs() / constant.std;
+        assert!(off < 3.0, "{constant:?}");
+    }
 }
 
 /// A call inside of a call, comments and the user's own constants stay what they were.
