@@ -370,6 +370,7 @@ fn fitted(
         evidence: reached.evidence,
         free_run: reached.free_run,
         validation: reached.validation,
+        validation_parts: reached.validation_parts,
         proposed: choice.proposed,
         repeated: vec![],
         model: text,

@@ -147,6 +147,9 @@ pub struct Ranked {
     pub free_run: Option<f64>,
     /// The same over the records that validated.
     pub validation: Option<f64>,
+    /// Its square over parts of these, one after another.
+    #[serde(skip)]
+    pub validation_parts: Vec<f64>,
     /// Whether the user proposed it.
     pub proposed: bool,
     /// Longer formulas that say the same where the records went.

@@ -11,8 +11,10 @@ pub(crate) const TOLD_APART: f64 = 10.0;
 /// A formula of more terms whose ln p is not higher by as much has terms that the records do not ask for. ln p counts
 /// their constants already; what it says of these depends on the scales of their priors.
 const ASKED_FOR: f64 = 3.0;
-/// Validation errors that differ by less than this factor are the same.
+/// Validation errors that differ by less than this factor are the same, and those whose difference is within so many of
+/// its deviations, as parts of the records show it.
 const SAME_ERROR: f64 = 1.05;
+const DEVIATIONS: f64 = 2.0;
 /// Free runs whose errors differ by this factor are not the same. With noise they never do, where ln p does not: the
 /// noise is most of each. Records without noise are followed to many more digits than ln p counts, which
 /// assumes some.
@@ -50,10 +52,9 @@ impl Fitted {
         let own = &self.ranked;
         let gain = own.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
         let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
-        let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
         gain.is_some_and(|gain| gain < ASKED_FOR)
             && error(simpler) < OTHER_ERROR * error(own)
-            && validation(simpler) <= SAME_ERROR * validation(own)
+            && (same(simpler, own) || simpler.validation < own.validation)
     }
 }
 
@@ -95,16 +96,19 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
     distilled.network_validation = network.validation;
     let formulas = &mut distilled.formulas;
     formulas.sort_by(by_error_and_evidence);
+    // of those that validation does not tell apart, first the likeliest
+    let least = formulas.first().cloned();
+    let validated = |f: &Ranked| least.as_ref().is_some_and(|least| same(f, least));
+    formulas.sort_by_key(|f| !validated(f));
+    let alike = formulas.iter().take_while(|f| validated(f)).count();
+    formulas[..alike].sort_by(by_evidence);
     // of those that ln p does not tell apart, first the one that follows the records most closely
     let likeliest = formulas.first().and_then(|f| f.evidence);
     let close = |f: &Ranked| match (f.evidence, likeliest) {
         (Some(own), Some(most)) => most - own < TOLD_APART,
         _ => false,
     };
-    let first = formulas.first().and_then(|f| f.validation);
-    let contenders = formulas
-        .iter()
-        .take_while(|f| close(f) && same(f.validation, first));
+    let contenders = formulas[..alike].iter().take_while(|f| close(f));
     let contenders = contenders.count();
     let errors = formulas[..contenders].iter().filter_map(|f| f.free_run);
     let least = errors.fold(f64::INFINITY, f64::min);
@@ -121,7 +125,7 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
         return;
     };
     let follows = explains(best, network);
-    let told = |f: &&Ranked| is_equal(f, best) && !far(f);
+    let told = |f: &&Ranked| validated(f) && is_as_likely(f, best) && !far(f);
     let equal = formulas.iter().take_while(told).count().max(1);
     distilled.equally_good = if follows { equal } else { 0 };
     distilled.verdict = words(formulas, equal, follows, network);
@@ -138,35 +142,43 @@ fn repeated(formulas: &[Ranked]) -> Vec<String> {
     each.collect()
 }
 
-/// Whether two validation errors are the same.
-fn same(a: Option<f64>, b: Option<f64>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a < SAME_ERROR * b && b < SAME_ERROR * a,
-        (a, b) => a.is_none() && b.is_none(),
+/// Whether the validation errors of two formulas are the same: by as much as they differ from part to part of the records, they
+/// could as well differ the other way.
+fn same(a: &Ranked, b: &Ranked) -> bool {
+    let (Some(error_a), Some(error_b)) = (a.validation, b.validation) else {
+        return a.validation.is_none() && b.validation.is_none();
+    };
+    if error_a < SAME_ERROR * error_b && error_b < SAME_ERROR * error_a {
+        return true;
     }
+    let pairs = a.validation_parts.iter().zip(&b.validation_parts);
+    let apart: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
+    let count = apart.len() as f64;
+    let mean = apart.iter().sum::<f64>() / count;
+    let variance = apart.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    mean.abs() < DEVIATIONS * (variance / count).sqrt()
 }
 
 /// Better first: by validation where there is any, else by evidence.
 fn by_error_and_evidence(a: &Ranked, b: &Ranked) -> Ordering {
-    let least = |x: Option<f64>| x.unwrap_or(f64::INFINITY);
-    let most = |x: Option<f64>| x.unwrap_or(f64::NEG_INFINITY);
-    let validation = if same(a.validation, b.validation) {
-        Ordering::Equal
-    } else {
-        least(a.validation).total_cmp(&least(b.validation))
-    };
-    validation
-        .then(most(b.evidence).total_cmp(&most(a.evidence)))
-        .then(least(a.free_run).total_cmp(&least(b.free_run)))
+    let least = |f: &Ranked| f.validation.unwrap_or(f64::INFINITY);
+    least(a).total_cmp(&least(b)).then(by_evidence(a, b))
+}
+
+fn by_evidence(a: &Ranked, b: &Ranked) -> Ordering {
+    let least = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+    let most = |f: &Ranked| f.evidence.unwrap_or(f64::NEG_INFINITY);
+    most(b)
+        .total_cmp(&most(a))
+        .then(least(a).total_cmp(&least(b)))
         .then(a.size.cmp(&b.size))
 }
 
-fn is_equal(formula: &Ranked, best: &Ranked) -> bool {
-    let evidence = match (formula.evidence, best.evidence) {
+fn is_as_likely(formula: &Ranked, best: &Ranked) -> bool {
+    match (formula.evidence, best.evidence) {
         (Some(own), Some(best)) => best - own < TOLD_APART,
         (own, best) => own == best,
-    };
-    evidence && same(formula.validation, best.validation)
+    }
 }
 
 /// Whether a formula follows the data as the network does.

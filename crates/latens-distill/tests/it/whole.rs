@@ -138,6 +138,7 @@ fn ranked(evidence: f64, free_run: f64, validation: Option<f64>) -> Ranked {
         evidence: Some(evidence),
         free_run: Some(free_run),
         validation,
+        validation_parts: vec![],
         proposed: false,
         repeated: vec![],
         model: String::new(),
@@ -161,6 +162,7 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
         evidence: Some(1000.0),
         free_run: Some(1e-2),
         validation,
+        validation_parts: vec![],
         constants: vec![],
     };
     judge(&mut distilled, &network);
@@ -278,4 +280,25 @@ fn the_verdict_says_no_more_than_the_data() {
         (validated.equally_good, validated.formulas[0].validation),
         (1, Some(0.01))
     );
+}
+
+/// Validation errors that differ by less than they do from part to part of a record decide nothing, and ln p does.
+#[test]
+fn validation_decides_where_it_can() {
+    let part = |validation: f64, evidence: f64, parts: [f64; 4]| Ranked {
+        validation_parts: parts.to_vec(),
+        ..ranked(evidence, 1e-2, Some(validation))
+    };
+    let formulas = || {
+        vec![
+            part(0.010, 1000.0, [0.8e-4, 1.2e-4, 0.9e-4, 1.1e-4]),
+            part(0.011, 1030.0, [1.8e-4, 0.6e-4, 1.6e-4, 0.8e-4]),
+            part(0.012, 1060.0, [1.2e-4, 1.7e-4, 1.3e-4, 1.6e-4]),
+        ]
+    };
+    let found = judged(formulas(), Some(0.01));
+    let order: Vec<f64> = found.formulas.iter().filter_map(|f| f.validation).collect();
+    // the third is worse in every part
+    assert_eq!(order, [0.011, 0.010, 0.012]);
+    assert_eq!(found.equally_good, 1);
 }
