@@ -82,6 +82,20 @@ pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
         .collect()
 }
 
+/// The formulas of fewest constants, to begin with where no other can be fitted: of each front the best of those.
+pub(crate) fn simplest(fronts: &[Front]) -> Vec<Choice> {
+    const MOST: usize = 4;
+    let by_size = |front: &Front| {
+        let mut places: Vec<usize> = (0..front.best.len()).collect();
+        places.sort_by_key(|k| front.best[*k].0.formula.constants.len());
+        places
+    };
+    let all: Vec<Vec<usize>> = fronts.iter().map(by_size).collect();
+    let count = all.iter().map(Vec::len).min().unwrap_or(0).min(MOST);
+    let nth = |k: usize| all.iter().map(|places| places[k]).collect::<Vec<_>>();
+    (0..count).map(|k| Choice::of(fronts, &nth(k))).collect()
+}
+
 /// A formula for each output.
 #[derive(Clone)]
 pub(crate) struct Choice {

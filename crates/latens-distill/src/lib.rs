@@ -31,7 +31,7 @@ use latens::model::{FormulaUnits, Model};
 use latens::{Error, Fit};
 use serde::Serialize;
 
-use choice::{Search, combinations};
+use choice::{Search, combinations, simplest};
 use coincide::Said;
 use formula::{Formula, Term};
 use grow::Place;
@@ -283,6 +283,9 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
     }
     let mut search = Search::new(fit, &model, &fronts, watch);
     search.try_all(&combinations(&fronts, options.candidates));
+    if search.tried.is_empty() {
+        search.try_all(&simplest(&fronts));
+    }
     search.try_lighter();
     let places = targets.iter().zip(&libraries);
     let places: Vec<Place> = places
@@ -303,7 +306,6 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         _ => {}
     }
     let formulas = tried.into_iter().map(|own| Fitted {
-        parts: own.choice.parts(),
         said: Said::of(&own, &targets),
         ranked: own.ranked,
     });

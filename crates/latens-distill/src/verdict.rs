@@ -8,8 +8,8 @@ use crate::{Distilled, Ranked};
 
 /// Formulas whose ln p is this close to the best are not told apart by it.
 pub(crate) const TOLD_APART: f64 = 10.0;
-/// A formula of more terms whose ln p is not higher by as much has terms that the records do not ask for. ln p counts
-/// their constants already; what it says of these depends on the scales of their priors.
+/// A formula of more constants whose ln p is not higher by as much has some that the records do not ask for. ln p counts
+/// them already, but not that one term was chosen out of some twenty kinds: ln 20.
 const ASKED_FOR: f64 = 3.0;
 /// Validation errors that differ by less than this factor are the same, and those whose difference is within so many of
 /// its deviations, as parts of the records show it.
@@ -26,21 +26,14 @@ const AS_GOOD: f64 = 2.0;
 /// What to do where no formula is right.
 const NOT_FOUND: &str = "what the formula is stays open: take records from other starts or with other inputs, or propose formulas";
 
-/// A formula that has been fitted again, what it is made of, and what it says where the records went.
+/// A formula that has been fitted again, and what it says where the records went.
 #[derive(Debug, Clone)]
 pub struct Fitted {
     pub ranked: Ranked,
-    pub parts: Vec<String>,
     pub said: Vec<Said>,
 }
 
 impl Fitted {
-    /// Whether it has all that another has, and more.
-    fn has_more(&self, other: &Self) -> bool {
-        let fewer = other.parts.len() < self.parts.len() && !other.parts.is_empty();
-        fewer && other.parts.iter().all(|part| self.parts.contains(part))
-    }
-
     /// Whether it is a longer way to say what another says where the records went.
     fn repeats(&self, other: &Self) -> bool {
         let size = |f: &Self| (f.ranked.constants.len(), f.ranked.size);
@@ -58,32 +51,28 @@ impl Fitted {
     }
 }
 
-/// Those that are no others with terms added that the records do not ask for, and no longer ways to say the same where the
-/// records went; each knows the longer ways.
-pub fn without_needless(formulas: Vec<Fitted>) -> Vec<Ranked> {
-    let is_needless = |own: &Fitted| {
-        let mut simpler = formulas.iter().filter(|other| own.has_more(other));
-        !own.ranked.proposed && simpler.any(|simpler| own.adds_nothing_to(&simpler.ranked))
-    };
-    let mut needed: Vec<Fitted> = formulas
-        .iter()
-        .filter(|f| !is_needless(f))
-        .cloned()
-        .collect();
-    needed.sort_by_key(|f| (f.ranked.constants.len(), f.ranked.size));
+/// Those that have no constants that the records do not ask for, and are no longer ways to say the same where the records
+/// went; each knows the longer ways.
+pub fn without_needless(mut formulas: Vec<Fitted>) -> Vec<Ranked> {
+    formulas.sort_by_key(|f| (f.ranked.constants.len(), f.ranked.size));
     let mut kept: Vec<Fitted> = vec![];
-    for own in needed {
+    for own in formulas {
+        let count = own.ranked.constants.len();
+        let adds_nothing = |other: &Fitted| own.adds_nothing_to(&other.ranked);
+        let has_fewer = |other: &Fitted| other.ranked.constants.len() < count;
+        let is_needless = kept
+            .iter()
+            .any(|other| has_fewer(other) && adds_nothing(other));
         let mut same = kept.iter_mut().filter(|other| own.repeats(other));
-        let same = same.find(|other| own.adds_nothing_to(&other.ranked));
-        match same {
-            Some(other) if !own.ranked.proposed => {
-                let texts = own.ranked.expressions.iter().map(|e| e.with_values.clone());
-                other
-                    .ranked
-                    .repeated
-                    .push(texts.collect::<Vec<_>>().join("; "));
-            }
-            _ => kept.push(own),
+        let same = same.find(|other| adds_nothing(other));
+        if own.ranked.proposed {
+            kept.push(own);
+        } else if let Some(other) = same {
+            let texts = own.ranked.expressions.iter().map(|e| e.with_values.clone());
+            let text = texts.collect::<Vec<_>>().join("; ");
+            other.ranked.repeated.push(text);
+        } else if !is_needless {
+            kept.push(own);
         }
     }
     kept.into_iter().map(|f| f.ranked).collect()
@@ -219,7 +208,7 @@ fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) ->
     if tried == 1 {
         return vec![
             format!(
-                "formula 1 explains the data; all else that was looked at is worse, or the same with terms that add nothing; {runs}"
+                "formula 1 explains the data; all else that was looked at is worse, or no better with more constants; {runs}"
             ),
             "what was not looked at may do as well".into(),
         ];

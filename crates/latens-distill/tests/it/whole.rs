@@ -1,5 +1,6 @@
 //! From a fit to formulas that are fitted again.
 
+use latens::fit::Constant;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Error, Job, Model, Role, Silent, Source};
 use latens_distill::coincide::Said;
@@ -169,31 +170,54 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
     distilled
 }
 
-/// A formula that is made of parts, and says some values give or take a deviation where the records went.
-fn fitted(ranked: Ranked, parts: &[&str], values: &[f64]) -> Fitted {
+/// A formula of so many constants that says some values give or take a deviation where the records went.
+fn fitted(ranked: Ranked, constants: usize, values: &[f64]) -> Fitted {
+    let constant = Constant {
+        name: "c".into(),
+        unit: String::new(),
+        value: 1.0,
+        std: 0.1,
+        interval: None,
+        bound: None,
+        prior_share: None,
+        undetermined: None,
+        population: None,
+    };
     let said = Said {
         values: values.to_vec(),
         std: vec![1.0; values.len()],
     };
     Fitted {
-        ranked,
-        parts: parts.iter().map(|n| n.to_string()).collect(),
+        ranked: Ranked {
+            constants: vec![constant; constants],
+            ..ranked
+        },
         said: vec![said],
     }
 }
 
-/// A term that adds nothing makes no rival of a formula; one that adds something does.
+/// A formula whose constants the records do not ask for is no rival of one with fewer; one that they ask for is, and so is
+/// one with as many.
 #[test]
-fn needless_terms_are_no_rivals() {
+fn needless_constants_make_no_rival() {
     let formulas = vec![
-        fitted(ranked(1000.0, 1e-2, None), &["x"], &[1.0, 2.0]),
-        fitted(ranked(1002.0, 1e-2, None), &["x", "y"], &[1.5, 2.0]),
-        fitted(ranked(1005.0, 1e-2, None), &["x", "z"], &[1.0, 2.8]),
-        fitted(ranked(1001.0, 1e-2, None), &["y"], &[0.3, 1.5]),
+        fitted(ranked(1000.0, 1e-2, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1002.0, 1e-2, None), 2, &[1.5, 2.0]),
+        fitted(ranked(1005.0, 1e-2, None), 2, &[1.0, 2.8]),
+        fitted(ranked(995.0, 1e-2, None), 1, &[0.3, 1.5]),
     ];
-    let kept = without_needless(formulas);
-    let kept: Vec<f64> = kept.iter().filter_map(|f| f.evidence).collect();
-    assert_eq!(kept, [1000.0, 1005.0, 1001.0]);
+    let mut kept: Vec<f64> = without_needless(formulas)
+        .iter()
+        .filter_map(|f| f.evidence)
+        .collect();
+    kept.sort_by(f64::total_cmp);
+    assert_eq!(kept, [995.0, 1000.0, 1005.0]);
+    // without noise, one that follows the records far more closely is no needless one
+    let formulas = vec![
+        fitted(ranked(1000.0, 1e-3, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1000.0, 1e-9, None), 2, &[1.5, 2.0]),
+    ];
+    assert_eq!(without_needless(formulas).len(), 2);
 }
 
 /// Of formulas that coincide where the records went the shortest stands for all, and the answer says so; a difference
@@ -213,9 +237,9 @@ fn formulas_that_coincide_are_one() {
         ..ranked(1001.0, 1e-2, None)
     };
     let formulas = vec![
-        fitted(longer, &["z*sigmoid"], &[1.01, 2.02]),
-        fitted(ranked(1000.0, 1e-2, None), &["z"], &[1.0, 2.0]),
-        fitted(ranked(1000.5, 1e-2, None), &["sin"], &[1.5, 1.6]),
+        fitted(longer, 3, &[1.01, 2.02]),
+        fitted(ranked(1000.0, 1e-2, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1000.5, 1e-2, None), 1, &[1.5, 1.6]),
     ];
     let found = judged(without_needless(formulas), None);
     let kept: Vec<f64> = found.formulas.iter().filter_map(|f| f.evidence).collect();
