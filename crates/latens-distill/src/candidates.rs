@@ -146,7 +146,12 @@ fn shape(text: &str) -> &str {
     at.map_or(text, |at| &text[at..])
 }
 
-fn sums(dictionary: &Dictionary, found: Vec<Chosen>, below: Option<usize>) -> Vec<Formula> {
+/// The formulas of sums, in their order; `below` is a term of the denominator.
+pub(crate) fn sums(
+    dictionary: &Dictionary,
+    found: Vec<Chosen>,
+    below: Option<usize>,
+) -> Vec<Formula> {
     let one = |chosen: Chosen| {
         let (mut terms, mut factors, mut divided) = (vec![], vec![], None);
         for (t, factor) in chosen.terms.iter().zip(&chosen.factors) {

@@ -7,6 +7,8 @@ use latens::{Error, Fit};
 use rayon::prelude::*;
 
 use crate::formula::Formula;
+use crate::grow::{self, Place};
+use crate::refit::Reached;
 use crate::rewrite::Replacement;
 use crate::{Expression, Front, Ranked, Step, Watch, candidates, refit, rewrite};
 
@@ -23,6 +25,12 @@ impl Ranked {
 
 /// Formulas whose score is this much worse than the best one's are not fitted again.
 const RULED_OUT: f64 = 100.0;
+
+/// Rounds in which formulas grow at the most, and by how much ln p must have risen for a further one.
+const ROUNDS: usize = 6;
+const RISE: f64 = 1.0;
+/// Formulas that are fitted again in each; others of those that cannot be.
+const GROWN: usize = 6;
 
 /// Which formula of each front goes into each model.
 pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
@@ -74,6 +82,20 @@ pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
         .collect()
 }
 
+/// The formulas of fewest constants, to begin with where no other can be fitted: of each front the best of those.
+pub(crate) fn simplest(fronts: &[Front]) -> Vec<Choice> {
+    const MOST: usize = 4;
+    let by_size = |front: &Front| {
+        let mut places: Vec<usize> = (0..front.best.len()).collect();
+        places.sort_by_key(|k| front.best[*k].0.formula.constants.len());
+        places
+    };
+    let all: Vec<Vec<usize>> = fronts.iter().map(by_size).collect();
+    let count = all.iter().map(Vec::len).min().unwrap_or(0).min(MOST);
+    let nth = |k: usize| all.iter().map(|places| places[k]).collect::<Vec<_>>();
+    (0..count).map(|k| Choice::of(fronts, &nth(k))).collect()
+}
+
 /// A formula for each output.
 #[derive(Clone)]
 pub(crate) struct Choice {
@@ -94,52 +116,194 @@ impl Choice {
         }
     }
 
-    /// What it is made of.
+    /// The formula of an output.
+    pub fn formula(&self, place: usize) -> &Formula {
+        &self.formulas[place].0
+    }
+
+    /// The scales of its constants.
+    pub fn scales(&self, place: usize) -> &[f64] {
+        &self.formulas[place].1
+    }
+
+    /// The values of all constants.
+    pub fn constants(&self) -> Vec<f64> {
+        let each = self.formulas.iter();
+        each.flat_map(|(formula, _)| formula.constants.clone())
+            .collect()
+    }
+
+    /// With other values of all constants.
+    pub fn at(&self, constants: &[f64]) -> Self {
+        let mut choice = self.clone();
+        let mut rest = constants;
+        for (formula, _) in &mut choice.formulas {
+            let (own, after) = rest.split_at(formula.constants.len());
+            *formula = formula.at(own);
+            rest = after;
+        }
+        choice
+    }
+
+    /// With another formula for an output, that nobody proposed.
+    pub fn replaced(&self, place: usize, formula: Formula, scales: Vec<f64>) -> Self {
+        let mut choice = self.clone();
+        choice.proposed = false;
+        choice.formulas[place] = (formula, scales);
+        choice
+    }
+
+    /// What stands for each output, without units.
+    pub fn replacements<'a>(&'a self, model: &Model, fronts: &'a [Front]) -> Vec<Replacement<'a>> {
+        let each = fronts.iter().zip(&self.formulas);
+        each.map(|(front, (formula, scales))| Replacement {
+            network: &front.network,
+            output: &front.output,
+            names: names(&front.base(fronts.len()), formula, model),
+            formula,
+            scales,
+            units: vec![None; formula.constants.len()],
+        })
+        .collect()
+    }
+
+    /// What it is made of, in an order.
     pub fn parts(&self) -> Vec<String> {
         let each = self.formulas.iter().enumerate();
         let each = each.flat_map(|(k, (formula, _))| {
             let own = candidates::parts(formula).into_iter();
             own.map(move |part| format!("{k} {part}"))
         });
-        each.collect()
+        let mut parts: Vec<String> = each.collect();
+        parts.sort();
+        parts
     }
 }
 
-pub(crate) type Fitted = Result<(Ranked, Choice), Error>;
+/// A choice that has been fitted again.
+pub(crate) struct Tried {
+    pub ranked: Ranked,
+    pub choice: Choice,
+    pub fit: Fit,
+}
 
-/// Choices, each fitted again.
-pub(crate) fn fitted_all(
-    fit: &Fit,
-    model: &Model,
-    fronts: &[Front],
-    chosen: &[Choice],
-    watch: &dyn Watch,
-) -> Vec<Fitted> {
-    let done = AtomicUsize::new(0);
-    let stops = || watch.stops();
-    let each = chosen.par_iter().map(|choice| {
-        let ranked = fitted(fit, model, fronts, choice, &stops);
-        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-        let of = chosen.len();
-        watch.step(Step::Fitted { done, of });
-        ranked.map(|ranked| (ranked, choice.clone()))
-    });
-    each.collect()
+pub(crate) type Fitted = Result<Tried, Error>;
+
+impl Tried {
+    /// ln p, the lowest where there is none.
+    pub fn evidence(&self) -> f64 {
+        self.ranked.evidence.unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The choice with the constants that it was fitted to.
+    pub fn choice_as_fitted(&self) -> Choice {
+        let each = self.ranked.expressions.iter();
+        let names: Vec<String> = each.flat_map(|e| e.constants.clone()).collect();
+        let known = self.ranked.formula_constants(&names);
+        known.map_or_else(
+            || self.choice.clone(),
+            |known| {
+                let values: Vec<f64> = known.iter().map(|c| c.0).collect();
+                self.choice.at(&values)
+            },
+        )
+    }
+}
+
+/// Formulas that are fitted again, one batch after another.
+pub(crate) struct Search<'a> {
+    fit: &'a Fit,
+    model: &'a Model,
+    fronts: &'a [Front],
+    watch: &'a dyn Watch,
+    pub tried: Vec<Tried>,
+    /// The parts of all choices that were tried, whatever came of them.
+    looked_at: Vec<Vec<String>>,
+    /// Why the last of those that could not be fitted could not.
+    pub failed: Option<Error>,
+    pub stopped: bool,
+}
+
+impl<'a> Search<'a> {
+    /// Nothing is tried yet.
+    pub fn new(fit: &'a Fit, model: &'a Model, fronts: &'a [Front], watch: &'a dyn Watch) -> Self {
+        Self {
+            fit,
+            model,
+            fronts,
+            watch,
+            tried: vec![],
+            looked_at: vec![],
+            failed: None,
+            stopped: false,
+        }
+    }
+
+    /// Fits choices again; how many could be.
+    pub fn try_all(&mut self, chosen: &[Choice]) -> usize {
+        let before = self.tried.len();
+        self.looked_at.extend(chosen.iter().map(Choice::parts));
+        let done = AtomicUsize::new(0);
+        let stops = || self.watch.stops();
+        let each = chosen.par_iter().map(|choice| {
+            let tried = fitted(self.fit, self.model, self.fronts, choice, &stops);
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            let of = chosen.len();
+            self.watch.step(Step::Fitted { done, of });
+            tried
+        });
+        for tried in each.collect::<Vec<_>>() {
+            match tried {
+                Ok(tried) => self.tried.push(tried),
+                Err(error) => {
+                    self.stopped |= matches!(error, Error::Stopped);
+                    self.failed = Some(error);
+                }
+            }
+        }
+        self.tried.len() - before
+    }
+
+    /// Fits again what is left of the likeliest without terms that they do not need.
+    pub fn try_lighter(&mut self) {
+        let lighter = lighter(&self.tried, &self.looked_at);
+        self.try_all(&lighter);
+    }
+
+    /// Fits again what the records ask for, from the likeliest formula, as long as that gains.
+    pub fn grow(&mut self, places: &[Place]) {
+        for _ in 0..ROUNDS {
+            let best = |a: &&Tried, b: &&Tried| a.evidence().total_cmp(&b.evidence());
+            let Some(base) = self.tried.iter().max_by(best) else {
+                return;
+            };
+            if self.stopped {
+                return;
+            }
+            self.watch.step(Step::Growing);
+            let next = grow::next(self.model, self.fronts, places, base, &self.looked_at);
+            let before = base.evidence();
+            let (first, others) = next.split_at(GROWN.min(next.len()));
+            let fitted = self.try_all(first);
+            self.try_all(&others[..(first.len() - fitted).min(others.len())]);
+            self.try_lighter();
+            if !self.tried.iter().any(|t| t.evidence() > before + RISE) {
+                return;
+            }
+        }
+    }
 }
 
 /// Choices of which most is left without the terms whose factors the records do not tell from zero: of the
 /// likeliest that have such terms.
-pub(crate) fn lighter(fitted: &[Fitted]) -> Vec<Choice> {
+fn lighter(tried: &[Tried], looked_at: &[Vec<String>]) -> Vec<Choice> {
     const MOST: usize = 4;
     const DEVIATIONS: f64 = 3.0;
-    let mut best: Vec<&(Ranked, Choice)> = fitted.iter().filter_map(|f| f.as_ref().ok()).collect();
-    best.sort_by(|a, b| {
-        let evidence = |f: &(Ranked, Choice)| f.0.evidence.unwrap_or(f64::NEG_INFINITY);
-        evidence(b).total_cmp(&evidence(a))
-    });
-    let mut known: Vec<Vec<String>> = best.iter().map(|(_, choice)| choice.parts()).collect();
+    let mut best: Vec<&Tried> = tried.iter().collect();
+    best.sort_by(|a, b| b.evidence().total_cmp(&a.evidence()));
+    let mut known = looked_at.to_vec();
     let mut found = vec![];
-    for (ranked, choice) in best {
+    for Tried { ranked, choice, .. } in best {
         let mut lighter = choice.clone();
         let names: Vec<String> = ranked
             .expressions
@@ -168,13 +332,8 @@ pub(crate) fn lighter(fitted: &[Fitted]) -> Vec<Choice> {
                 *formula = shorter;
             }
         }
-        let mut parts = lighter.parts();
-        parts.sort();
-        let is_known = known.iter_mut().any(|k| {
-            k.sort();
-            *k == parts
-        });
-        if !is_known && found.len() < MOST {
+        let parts = lighter.parts();
+        if !known.contains(&parts) && found.len() < MOST {
             known.push(parts);
             found.push(lighter);
         }
@@ -189,23 +348,19 @@ fn fitted(
     fronts: &[Front],
     choice: &Choice,
     stops: &(dyn Fn() -> bool + Sync),
-) -> Result<Ranked, Error> {
+) -> Fitted {
     if stops() {
         return Err(Error::Stopped);
     }
-    let mut replacements = vec![];
-    for (front, (formula, scales)) in fronts.iter().zip(&choice.formulas) {
-        replacements.push(Replacement {
-            network: &front.network,
-            output: &front.output,
-            names: names(&front.base(fronts.len()), formula, model),
-            formula,
-            scales,
-            units: front.units_of(formula).unwrap_or_default(),
-        });
+    let mut replacements = choice.replacements(model, fronts);
+    for (replacement, front) in replacements.iter_mut().zip(fronts) {
+        if let Some(units) = front.units_of(replacement.formula) {
+            replacement.units = units;
+        }
     }
     let text = rewrite::rewrite(model, &replacements)?;
-    let reached = refit::refit(fit, Model::from_text("formula", &text)?, stops)?;
+    let fit = refit::refit(fit, Model::from_text("formula", &text)?, stops)?;
+    let reached = Reached::of(&fit);
     let value = |name: &str| {
         let known = reached.constants.iter().find(|c| c.name == name);
         known.map_or(String::new(), |c| latens::text::number(c.value))
@@ -221,7 +376,7 @@ fn fitted(
             with_values: r.formula.shown(&front.arguments, &values),
         }
     });
-    Ok(Ranked {
+    let ranked = Ranked {
         rank: 0,
         expressions: expressions.collect(),
         size: replacements.iter().map(|r| r.formula.size()).sum(),
@@ -229,8 +384,15 @@ fn fitted(
         evidence: reached.evidence,
         free_run: reached.free_run,
         validation: reached.validation,
+        validation_parts: reached.validation_parts,
         proposed: choice.proposed,
+        repeated: vec![],
         model: text,
+    };
+    Ok(Tried {
+        ranked,
+        choice: choice.clone(),
+        fit,
     })
 }
 

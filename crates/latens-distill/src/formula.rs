@@ -56,6 +56,11 @@ impl Term {
             inner: vec![],
         }
     }
+
+    /// Its text with the values of its inner constants.
+    pub fn filled(&self) -> String {
+        fill(&self.text, '$', |k| format!("({:e})", self.inner[k]))
+    }
 }
 
 impl Formula {
@@ -129,6 +134,20 @@ impl Formula {
             (below, constants[at])
         });
         (!terms.is_empty()).then(|| (Self::sum(terms, &factors, below), places))
+    }
+
+    /// The same with other constants.
+    pub fn at(&self, constants: &[f64]) -> Self {
+        let mut formula = self.clone();
+        let mut at = 0;
+        for term in &mut formula.terms {
+            let inner = term.inner.len();
+            term.inner
+                .copy_from_slice(&constants[at + 1..at + 1 + inner]);
+            at += 1 + inner;
+        }
+        formula.constants = constants.to_vec();
+        formula
     }
 
     /// What kind of formula it is, whatever its constants are.

@@ -11,8 +11,10 @@
 
 pub mod candidates;
 mod choice;
+pub mod coincide;
 mod evolve;
 pub mod formula;
+mod grow;
 pub mod library;
 pub mod refine;
 pub mod refit;
@@ -29,12 +31,15 @@ use latens::model::{FormulaUnits, Model};
 use latens::{Error, Fit};
 use serde::Serialize;
 
-use choice::{combinations, fitted_all, lighter};
+use choice::{Search, combinations, simplest};
+use coincide::Said;
 use formula::{Formula, Term};
+use grow::Place;
 use library::Library;
 use refine::Refined;
 use refit::Reached;
 use samples::Target;
+use verdict::Fitted;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -62,6 +67,8 @@ pub enum Step {
         /// `gate`, or `acceleration.cart`.
         name: String,
     },
+    /// The records are asked which other formulas would explain them better.
+    Growing,
     /// So many candidates have been fitted again, of all.
     Fitted {
         /// Done.
@@ -75,6 +82,7 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Self::Searching { name } => write!(f, "formulas for {name} …"),
+            Self::Growing => write!(f, "what the records ask for …"),
             Self::Fitted { done, of } => write!(f, "fitted again: {done} of {of}"),
         }
     }
@@ -139,8 +147,13 @@ pub struct Ranked {
     pub free_run: Option<f64>,
     /// The same over the records that validated.
     pub validation: Option<f64>,
+    /// Its square over parts of these, one after another.
+    #[serde(skip)]
+    pub validation_parts: Vec<f64>,
     /// Whether the user proposed it.
     pub proposed: bool,
+    /// Longer formulas that say the same where the records went.
+    pub repeated: Vec<String>,
     /// The model file in which the networks are gone.
     pub model: String,
 }
@@ -259,36 +272,44 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
     }
     let model = Model::from_text(&fit.facts.model_file, &fit.model.text)?;
     let targets = Target::all(fit)?;
-    let mut fronts = vec![];
+    let (mut fronts, mut libraries) = (vec![], vec![]);
     for target in &targets {
-        fronts.push(front(fit, target, options, watch)?);
+        let (front, library) = front(fit, target, options, watch)?;
+        fronts.push(front);
+        libraries.push(library);
         if watch.stops() {
             return Err(Error::Stopped);
         }
     }
-    let chosen = combinations(&fronts, options.candidates);
-    let mut fitted = fitted_all(fit, &model, &fronts, &chosen, watch);
-    let lighter = lighter(&fitted);
-    fitted.extend(fitted_all(fit, &model, &fronts, &lighter, watch));
-    let stopped = fitted.iter().any(|r| matches!(r, Err(Error::Stopped)));
-    let mut formulas: Vec<(Ranked, Vec<String>)> = vec![];
-    let mut failed = None;
-    for ranked in fitted {
-        match ranked {
-            Ok((ranked, choice)) => {
-                let parts = choice.parts();
-                formulas.push((ranked, parts));
-            }
-            Err(error) => failed = Some(error),
-        }
+    let mut search = Search::new(fit, &model, &fronts, watch);
+    search.try_all(&combinations(&fronts, options.candidates));
+    if search.tried.is_empty() {
+        search.try_all(&simplest(&fronts));
     }
+    search.try_lighter();
+    let places = targets.iter().zip(&libraries);
+    let places: Vec<Place> = places
+        .map(|(target, library)| Place { target, library })
+        .collect();
+    search.grow(&places);
+    let Search {
+        tried,
+        failed,
+        stopped,
+        ..
+    } = search;
     match failed {
         // that is a verdict on the formulas
-        Some(error) if formulas.is_empty() && !matches!(error, Error::Diverged(_)) => {
+        Some(error) if tried.is_empty() && !matches!(error, Error::Diverged(_)) => {
             return Err(error);
         }
         _ => {}
     }
+    let formulas = tried.into_iter().map(|own| Fitted {
+        said: Said::of(&own, &targets),
+        ranked: own.ranked,
+    });
+    let formulas = formulas.collect();
     let mut distilled = Distilled {
         network_evidence: None,
         network_free_run: None,
@@ -313,8 +334,13 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
     Ok(distilled)
 }
 
-/// The formulas for one output.
-fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Result<Front, Error> {
+/// The formulas for one output, and the library that they are of.
+fn front(
+    fit: &Fit,
+    target: &Target,
+    options: &Options,
+    watch: &dyn Watch,
+) -> Result<(Front, Library), Error> {
     let network = &fit.model.system.networks()[target.network];
     let arguments = fit.model.arguments(target.network);
     let output = network.outputs[target.output].clone();
@@ -358,7 +384,7 @@ fn front(fit: &Fit, target: &Target, options: &Options, watch: &dyn Watch) -> Re
     });
     let marked = marked.filter(|(refined, _)| front.units_of(&refined.formula).is_some());
     front.best = marked.collect();
-    Ok(front)
+    Ok((front, library))
 }
 
 /// Formulas of which a curve is kept.

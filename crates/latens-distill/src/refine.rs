@@ -100,15 +100,7 @@ pub fn refine(target: &Target, formula: &Formula) -> Option<Refined> {
             break;
         }
     }
-    let mut formula = formula.clone();
-    let mut at = 0;
-    for term in &mut formula.terms {
-        let inner = term.inner.len();
-        term.inner
-            .copy_from_slice(&constants[at + 1..at + 1 + inner]);
-        at += 1 + inner;
-    }
-    formula.constants = constants;
+    let formula = formula.at(&constants);
     let left: Vec<f64> = target
         .values
         .iter()
@@ -126,7 +118,7 @@ pub fn refine(target: &Target, formula: &Formula) -> Option<Refined> {
 }
 
 /// See [`Refined::scales`].
-fn scales(target: &Target, formula: &Formula, slopes: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn scales(target: &Target, formula: &Formula, slopes: &[Vec<f64>]) -> Vec<f64> {
     let size = |values: &[f64]| (dot(values, values) / values.len() as f64).sqrt();
     let network = size(&target.values);
     let mut inner = vec![true; formula.constants.len()];

@@ -2,8 +2,10 @@
 
 use latens::fit::{Constant, Facts};
 use latens::model::Model;
+use latens::numerics::score;
+use latens::numerics::step::Stepper;
 use latens::solve::{Observer, PassReport, Progress};
-use latens::{Error, Fit, Job, Role, Watch};
+use latens::{Error, Fit, Job, Role, Track, Watch};
 
 /// What a fit comes to on the records.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +16,8 @@ pub struct Reached {
     pub free_run: Option<f64>,
     /// The same over the records that validated.
     pub validation: Option<f64>,
+    /// Its square over parts of these records, one after another.
+    pub validation_parts: Vec<f64>,
     /// The unknown constants of the model.
     pub constants: Vec<Constant>,
 }
@@ -25,6 +29,7 @@ impl Reached {
             evidence: fit.facts.evidence.as_ref().map(|e| e.log),
             free_run: error(&fit.model, &fit.facts, Role::Train),
             validation: error(&fit.model, &fit.facts, Role::Validate),
+            validation_parts: parts(fit),
             constants: fit.facts.unknowns.clone(),
         }
     }
@@ -39,17 +44,53 @@ fn error(model: &Model, facts: &Facts, role: Role) -> Option<f64> {
     Some(each.iter().sum::<f64>() / each.len() as f64)
 }
 
+/// Parts of a record that validated.
+const PARTS: usize = 8;
+
+/// Mean square of the measured channels' errors in free runs, over their ranges, of parts of the records that validated.
+fn parts(fit: &Fit) -> Vec<f64> {
+    let tracks = fit.tracks.iter();
+    let tracks = tracks.filter(|t| fit.facts_of(t).role == Role::Validate);
+    let of_track = |track: &Track| -> Vec<f64> {
+        let record = &track.record;
+        let (model, dt) = (&fit.model, fit.facts.sample_time);
+        let stepper = Stepper::over(model, &model.system, dt, [record]);
+        let said = score::outputs(&stepper, record, &fit.theta, &track.free_run);
+        let channels = model.measurements.len();
+        let range = |j: usize| {
+            let values = record.outputs.iter().skip(j).step_by(channels);
+            let values = values.filter(|y| !y.is_nan());
+            let most = values.clone().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+            most - values.fold(f64::INFINITY, |a, b| a.min(*b))
+        };
+        let ranges: Vec<f64> = (0..channels).map(range).collect();
+        let part = |k: usize| {
+            let rows = k * record.len() / PARTS..(k + 1) * record.len() / PARTS;
+            let own = rows.start * channels..rows.end * channels;
+            let pairs = said.as_slice()[own.clone()]
+                .iter()
+                .zip(&record.outputs[own]);
+            let errors = pairs.zip(ranges.iter().cycle());
+            let errors = errors.map(|((said, y), range)| ((said - y) / range).powi(2));
+            let known: Vec<f64> = errors.filter(|e| !e.is_nan()).collect();
+            known.iter().sum::<f64>() / known.len().max(1) as f64
+        };
+        (0..PARTS).map(part).collect()
+    };
+    tracks.flat_map(of_track).collect()
+}
+
 /// Fits a model to the records of a fit, with its settings.
 ///
 /// # Errors
 /// Those of a job.
-pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Result<Reached, Error> {
+pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Result<Fit, Error> {
     let job = Job::again(fit, model);
     let outcome = job.run(&mut Stopping(stop))?;
     if outcome.fit.facts.stopped {
         return Err(Error::Stopped);
     }
-    Ok(Reached::of(&outcome.fit))
+    Ok(outcome.fit)
 }
 
 /// Ends a job where somebody asks to.

@@ -23,12 +23,15 @@ const BLOCK: usize = 100;
 /// What is left of a term after others are taken out of it, below which it says nothing of its own.
 const OWN: f64 = 1e-9;
 
-/// A library at the points of a target: normal equations of all its terms.
-pub struct Dictionary<'t> {
-    target: &'t Target,
+/// A library where something is known of a function: normal equations of all its terms.
+pub struct Dictionary {
     /// The terms that are finite at all points.
     pub terms: Vec<Term>,
     columns: Matrix,
+    /// What sums are to follow, independent and of variance one as the columns are.
+    white: Vec<f64>,
+    /// What a constant costs is the logarithm of this.
+    count: usize,
     norms: Vec<f64>,
     gram: Matrix,
     pull: Vec<f64>,
@@ -36,6 +39,14 @@ pub struct Dictionary<'t> {
     /// A number for each text.
     kinds: Vec<usize>,
     divided: usize,
+}
+
+/// What sums of terms are to follow.
+pub struct Known {
+    /// Independent and of variance one.
+    pub white: Vec<f64>,
+    /// What a constant costs is the logarithm of this.
+    pub count: usize,
 }
 
 /// A sum of terms.
@@ -49,10 +60,10 @@ pub struct Chosen {
     pub score: f64,
 }
 
-impl<'t> Dictionary<'t> {
-    /// Of terms; those of `divided` are multiplied by the value of the network itself: terms of a
-    /// denominator.
-    pub fn new(target: &'t Target, terms: &[Term], divided: &[String]) -> Self {
+impl Dictionary {
+    /// Of terms at the points of a target; those of `divided` are multiplied by the value of the network
+    /// itself: terms of a denominator.
+    pub fn new(target: &Target, terms: &[Term], divided: &[String]) -> Self {
         let arguments = target.points.first().map_or(0, Vec::len);
         let (mut kept, mut columns, mut norms) = (vec![], Vec::<Vec<f64>>::new(), vec![]);
         let white = |values: &[f64]| -> Option<(Vec<f64>, f64)> {
@@ -62,10 +73,7 @@ impl<'t> Dictionary<'t> {
             usable.then(|| (white.iter().map(|v| v / norm).collect(), norm))
         };
         for block in terms.chunks(BLOCK) {
-            let texts: Vec<String> = block
-                .iter()
-                .map(|t| crate::formula::fill(&t.text, '$', |k| format!("({:e})", t.inner[k])))
-                .collect();
+            let texts: Vec<String> = block.iter().map(Term::filled).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let compiled = Compiled::new(&texts, arguments, 0);
             let Ok(compiled) = compiled else { continue };
@@ -94,31 +102,47 @@ impl<'t> Dictionary<'t> {
                 norms.push(norm);
             }
         }
-        let below = kept.len() - plain;
-        let (m, p) = (target.count(), columns.len());
+        let known = Known {
+            white: target.white.clone(),
+            count: target.count(),
+        };
+        Self::of_columns(kept, &columns, norms, known, plain)
+    }
+
+    /// Of terms, each with a column of length one and the norm that was taken out of it; those from `plain` on are
+    /// of denominators.
+    pub fn of_columns(
+        terms: Vec<Term>,
+        columns: &[Vec<f64>],
+        norms: Vec<f64>,
+        known: Known,
+        plain: usize,
+    ) -> Self {
+        let (m, p) = (known.white.len(), columns.len());
         let columns = Matrix::from_fn(m, p, |i, j: usize| -> f64 { columns[j][i] });
         let mut gram = Matrix::zeros(p, p);
         gram.add_product(1.0, columns.view().transposed(), columns.view());
         let pull = (0..p)
-            .map(|j| dot(columns.column(j), &target.white))
+            .map(|j| dot(columns.column(j), &known.white))
             .collect();
-        let mut texts: Vec<&str> = kept.iter().map(|t| t.text.as_str()).collect();
+        let mut texts: Vec<&str> = terms.iter().map(|t| t.text.as_str()).collect();
         texts.sort_unstable();
         texts.dedup();
-        let kinds = kept
+        let kinds = terms
             .iter()
             .map(|t| texts.binary_search(&t.text.as_str()).unwrap_or(0))
             .collect();
         Self {
-            target,
-            terms: kept,
+            divided: terms.len() - plain,
+            terms,
             columns,
             norms,
             gram,
             pull,
-            total: dot(&target.white, &target.white),
+            total: dot(&known.white, &known.white),
             kinds,
-            divided: below,
+            white: known.white,
+            count: known.count,
         }
     }
 
@@ -169,7 +193,7 @@ impl<'t> Dictionary<'t> {
     }
 
     fn score(&self, misfit: f64, terms: &[usize]) -> f64 {
-        score(misfit.max(0.0), self.target.count(), self.constants(terms))
+        score(misfit.max(0.0), self.count, self.constants(terms))
     }
 
     /// Adds each term to a sum.
@@ -234,7 +258,7 @@ impl<'t> Dictionary<'t> {
         let lower = self.factor(&terms)?;
         let own: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
         let factors = backward(&lower, forward(&lower, &own));
-        let mut left = self.target.white.clone();
+        let mut left = self.white.clone();
         for (t, factor) in terms.iter().zip(&factors) {
             let column = self.columns.column(*t).iter();
             left.iter_mut()

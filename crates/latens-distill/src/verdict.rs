@@ -2,13 +2,19 @@
 
 use std::cmp::Ordering;
 
+use crate::coincide::{Said, coincide};
 use crate::refit::Reached;
 use crate::{Distilled, Ranked};
 
 /// Formulas whose ln p is this close to the best are not told apart by it.
-const TOLD_APART: f64 = 10.0;
-/// Validation errors that differ by less than this factor are the same.
+pub(crate) const TOLD_APART: f64 = 10.0;
+/// A formula of more constants whose ln p is not higher by as much has some that the records do not ask for. ln p counts
+/// them already, but not that one term was chosen out of some twenty kinds: ln 20.
+const ASKED_FOR: f64 = 3.0;
+/// Validation errors that differ by less than this factor are the same, and those whose difference is within so many of
+/// its deviations, as parts of the records show it.
 const SAME_ERROR: f64 = 1.05;
+const DEVIATIONS: f64 = 2.0;
 /// Free runs whose errors differ by this factor are not the same. With noise they never do, where ln p does not: the
 /// noise is most of each. Records without noise are followed to many more digits than ln p counts, which
 /// assumes some.
@@ -20,30 +26,56 @@ const AS_GOOD: f64 = 2.0;
 /// What to do where no formula is right.
 const NOT_FOUND: &str = "what the formula is stays open: take records from other starts or with other inputs, or propose formulas";
 
-/// Those that are no others with terms added that the records do not ask for.
-pub fn without_needless(formulas: Vec<(Ranked, Vec<String>)>) -> Vec<Ranked> {
-    let is_needless = |own: &(Ranked, Vec<String>)| {
-        let (ranked, parts) = own;
-        let has_all = |other: &[String]| {
-            let fewer = other.len() < parts.len() && !other.is_empty();
-            fewer && other.iter().all(|part| parts.contains(part))
-        };
-        let adds_nothing = |simpler: &Ranked| {
-            let gain = ranked.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
-            let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
-            let validation = |f: &Ranked| f.validation.unwrap_or(0.0);
-            gain.is_some_and(|gain| gain < TOLD_APART)
-                && error(simpler) < OTHER_ERROR * error(ranked)
-                && validation(simpler) <= SAME_ERROR * validation(ranked)
-        };
-        let mut simpler = formulas.iter().filter(|(_, other)| has_all(other));
-        !ranked.proposed && simpler.any(|(simpler, _)| adds_nothing(simpler))
-    };
-    let needless: Vec<bool> = formulas.iter().map(is_needless).collect();
-    let each = formulas.into_iter().zip(needless);
-    each.filter(|(_, needless)| !needless)
-        .map(|((ranked, _), _)| ranked)
-        .collect()
+/// A formula that has been fitted again, and what it says where the records went.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    pub ranked: Ranked,
+    pub said: Vec<Said>,
+}
+
+impl Fitted {
+    /// Whether it is a longer way to say what another says where the records went.
+    fn repeats(&self, other: &Self) -> bool {
+        let size = |f: &Self| (f.ranked.constants.len(), f.ranked.size);
+        size(other) < size(self) && coincide(&self.said, &other.said)
+    }
+
+    /// Whether the records give no reason to take it instead of another.
+    fn adds_nothing_to(&self, simpler: &Ranked) -> bool {
+        let own = &self.ranked;
+        let gain = own.evidence.zip(simpler.evidence).map(|(a, b)| a - b);
+        let error = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+        gain.is_some_and(|gain| gain < ASKED_FOR)
+            && error(simpler) < OTHER_ERROR * error(own)
+            && (same(simpler, own) || simpler.validation < own.validation)
+    }
+}
+
+/// Those that have no constants that the records do not ask for, and are no longer ways to say the same where the records
+/// went; each knows the longer ways.
+pub fn without_needless(mut formulas: Vec<Fitted>) -> Vec<Ranked> {
+    formulas.sort_by_key(|f| (f.ranked.constants.len(), f.ranked.size));
+    let mut kept: Vec<Fitted> = vec![];
+    for own in formulas {
+        let count = own.ranked.constants.len();
+        let adds_nothing = |other: &Fitted| own.adds_nothing_to(&other.ranked);
+        let has_fewer = |other: &Fitted| other.ranked.constants.len() < count;
+        let is_needless = kept
+            .iter()
+            .any(|other| has_fewer(other) && adds_nothing(other));
+        let mut same = kept.iter_mut().filter(|other| own.repeats(other));
+        let same = same.find(|other| adds_nothing(other));
+        if own.ranked.proposed {
+            kept.push(own);
+        } else if let Some(other) = same {
+            let texts = own.ranked.expressions.iter().map(|e| e.with_values.clone());
+            let text = texts.collect::<Vec<_>>().join("; ");
+            other.ranked.repeated.push(text);
+        } else if !is_needless {
+            kept.push(own);
+        }
+    }
+    kept.into_iter().map(|f| f.ranked).collect()
 }
 
 /// Ranks the formulas and says what the data tell of them.
@@ -53,16 +85,19 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
     distilled.network_validation = network.validation;
     let formulas = &mut distilled.formulas;
     formulas.sort_by(by_error_and_evidence);
+    // of those that validation does not tell apart, first the likeliest
+    let least = formulas.first().cloned();
+    let validated = |f: &Ranked| least.as_ref().is_some_and(|least| same(f, least));
+    formulas.sort_by_key(|f| !validated(f));
+    let alike = formulas.iter().take_while(|f| validated(f)).count();
+    formulas[..alike].sort_by(by_evidence);
     // of those that ln p does not tell apart, first the one that follows the records most closely
     let likeliest = formulas.first().and_then(|f| f.evidence);
     let close = |f: &Ranked| match (f.evidence, likeliest) {
         (Some(own), Some(most)) => most - own < TOLD_APART,
         _ => false,
     };
-    let first = formulas.first().and_then(|f| f.validation);
-    let contenders = formulas
-        .iter()
-        .take_while(|f| close(f) && same(f.validation, first));
+    let contenders = formulas[..alike].iter().take_while(|f| close(f));
     let contenders = contenders.count();
     let errors = formulas[..contenders].iter().filter_map(|f| f.free_run);
     let least = errors.fold(f64::INFINITY, f64::min);
@@ -79,41 +114,60 @@ pub fn judge(distilled: &mut Distilled, network: &Reached) {
         return;
     };
     let follows = explains(best, network);
-    let told = |f: &&Ranked| is_equal(f, best) && !far(f);
+    let told = |f: &&Ranked| validated(f) && is_as_likely(f, best) && !far(f);
     let equal = formulas.iter().take_while(told).count().max(1);
     distilled.equally_good = if follows { equal } else { 0 };
     distilled.verdict = words(formulas, equal, follows, network);
+    distilled.verdict.extend(repeated(&formulas[..equal]));
 }
 
-/// Whether two validation errors are the same.
-fn same(a: Option<f64>, b: Option<f64>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a < SAME_ERROR * b && b < SAME_ERROR * a,
-        (a, b) => a.is_none() && b.is_none(),
+/// Which formulas others are longer ways to write.
+fn repeated(formulas: &[Ranked]) -> Vec<String> {
+    let each = formulas.iter().filter(|f| !f.repeated.is_empty());
+    let each = each.map(|f| {
+        let others = f.repeated.join(", ");
+        format!("where the records went, formula {} says the same as {others}: the shortest stands for all", f.rank)
+    });
+    each.collect()
+}
+
+/// Whether the validation errors of two formulas are the same: by as much as they differ from part to part of the records, they
+/// could as well differ the other way.
+fn same(a: &Ranked, b: &Ranked) -> bool {
+    let (Some(error_a), Some(error_b)) = (a.validation, b.validation) else {
+        return a.validation.is_none() && b.validation.is_none();
+    };
+    if error_a < SAME_ERROR * error_b && error_b < SAME_ERROR * error_a {
+        return true;
     }
+    let pairs = a.validation_parts.iter().zip(&b.validation_parts);
+    let apart: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
+    let count = apart.len() as f64;
+    let mean = apart.iter().sum::<f64>() / count;
+    let variance = apart.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    mean.abs() < DEVIATIONS * (variance / count).sqrt()
 }
 
 /// Better first: by validation where there is any, else by evidence.
 fn by_error_and_evidence(a: &Ranked, b: &Ranked) -> Ordering {
-    let least = |x: Option<f64>| x.unwrap_or(f64::INFINITY);
-    let most = |x: Option<f64>| x.unwrap_or(f64::NEG_INFINITY);
-    let validation = if same(a.validation, b.validation) {
-        Ordering::Equal
-    } else {
-        least(a.validation).total_cmp(&least(b.validation))
-    };
-    validation
-        .then(most(b.evidence).total_cmp(&most(a.evidence)))
-        .then(least(a.free_run).total_cmp(&least(b.free_run)))
+    let least = |f: &Ranked| f.validation.unwrap_or(f64::INFINITY);
+    least(a).total_cmp(&least(b)).then(by_evidence(a, b))
+}
+
+fn by_evidence(a: &Ranked, b: &Ranked) -> Ordering {
+    let least = |f: &Ranked| f.free_run.unwrap_or(f64::INFINITY);
+    let most = |f: &Ranked| f.evidence.unwrap_or(f64::NEG_INFINITY);
+    most(b)
+        .total_cmp(&most(a))
+        .then(least(a).total_cmp(&least(b)))
         .then(a.size.cmp(&b.size))
 }
 
-fn is_equal(formula: &Ranked, best: &Ranked) -> bool {
-    let evidence = match (formula.evidence, best.evidence) {
+fn is_as_likely(formula: &Ranked, best: &Ranked) -> bool {
+    match (formula.evidence, best.evidence) {
         (Some(own), Some(best)) => best - own < TOLD_APART,
         (own, best) => own == best,
-    };
-    evidence && same(formula.validation, best.validation)
+    }
 }
 
 /// Whether a formula follows the data as the network does.
@@ -154,7 +208,7 @@ fn words(formulas: &[Ranked], equal: usize, follows: bool, network: &Reached) ->
     if tried == 1 {
         return vec![
             format!(
-                "formula 1 explains the data; all else that was looked at is worse, or the same with terms that add nothing; {runs}"
+                "formula 1 explains the data; all else that was looked at is worse, or no better with more constants; {runs}"
             ),
             "what was not looked at may do as well".into(),
         ];

@@ -20,8 +20,9 @@ Examples:
   latens distill run --try \"a*v + b*tanh(v/c)\"  a formula of your own among them
 
 Formulas are found from what the posterior of the network allows where training took it. Each of the best
-is put in its place and fitted again to the records of the run; the table has what they come to there, best
-first, and says what the data cannot tell apart. A formula of your own is written in the
+is put in its place and fitted again to the records of the run; from the likeliest of these further ones are
+grown, as the records ask for them. The table has what they come to, best first, and says what the data cannot
+tell apart. A formula of your own is written in the
 arguments of the network (the k-th is also `argk`); other names are constants.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted (what was fitted by then is shown and
@@ -33,7 +34,7 @@ written).";
 pub struct Arguments {
     /// A run folder that `latens fit` wrote
     run: PathBuf,
-    /// Candidates that are fitted again
+    /// Candidates that are fitted again, before others are grown from them
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=100))]
     candidates: u16,
     /// A formula to try beside those that are found; of a run with one network of one output; may be
@@ -97,11 +98,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Whether files that are to be written are there already.
 fn check(place: &Path, arguments: &Arguments) -> Result<(), Failure> {
-    let models = (1..=arguments.candidates).map(|rank| format!("{rank}.toml"));
-    let there = models
-        .chain([PAGE.into()])
-        .map(|name| place.join(name))
-        .find(|path| path.exists());
+    // how many there will be nobody knows yet
+    let numbered = |path: &PathBuf| {
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let is_number = stem.is_some_and(|stem| stem.parse::<u32>().is_ok());
+        is_number && path.extension().is_some_and(|ext| ext == "toml")
+    };
+    let files = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    files.sort();
+    let there = files
+        .into_iter()
+        .find(|path| numbered(path) || path.ends_with(PAGE));
     match there {
         Some(path) if !arguments.force => Err(Error::Setting(format!(
             "{} exists; name another folder, or overwrite with ⟦force⟧",

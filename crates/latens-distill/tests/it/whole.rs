@@ -1,12 +1,14 @@
 //! From a fit to formulas that are fitted again.
 
-use latens::simulate::{Simulation, simulate};
+use latens::fit::Constant;
+use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Error, Job, Model, Role, Silent, Source};
+use latens_distill::coincide::Said;
 use latens_distill::formula::Formula;
 use latens_distill::refit::Reached;
 use latens_distill::rewrite::{Replacement, rewrite};
-use latens_distill::verdict::{judge, without_needless};
-use latens_distill::{Distilled, Options, Ranked, Unwatched, Watch, distill};
+use latens_distill::verdict::{Fitted, judge, without_needless};
+use latens_distill::{Distilled, Expression, Options, Ranked, Unwatched, Watch, distill};
 
 const SPRING: &str = "# a spring\n[states.z]\nderivative = \"v\"\nstart = 1\n[states.v]\n\
     derivative = \"push(z, v) - c*v\" # unknown\nstart = 0\n\n[networks.push]\nlayers = [\"6 tanh\"]\nskip = true\n\n\
@@ -66,6 +68,42 @@ fn a_spring_becomes_its_formula() {
     );
 }
 
+/// Three units round off a step, and their posterior does not know it: the step is found all the same, because the records
+/// ask for it.
+#[test]
+fn records_ask_for_what_a_network_cannot_say() {
+    let text = "[inputs]\nu = \"\"\n[states.x]\nderivative = \"u - drag(x)\"\nstart = 0.2\n\n\
+        [networks.drag]\nlayers = [\"3 tanh\"]\nskip = true\n\n[measurements]\nx = \"x\"\n\
+        [truth]\nx = \"u - 0.3*x - tanh(x/0.1)\"\n[time]\nstep = 0.02\nmethod = \"rk4\"\n\
+        [simulation]\nsteps = 600\ninputs = { u = \"2*sin(1.7*t) + 1.5*sin(4.1*t)\" }\n";
+    let model = Model::from_text("slide", text).unwrap();
+    let simulation = Simulation {
+        noise: vec![Some(NoiseLevel::OfRange(0.01))],
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let mut job = Job::new(model).unwrap();
+    job.add(Role::Train, Source::of_record(record, &job.model).unwrap());
+    let fit = job.run(&mut Silent).unwrap().fit;
+    let options = Options {
+        candidates: 4,
+        ..Options::default()
+    };
+    let found = distill(&fit, &options, &Unwatched).unwrap();
+    let best = &found.formulas[0];
+    let forms: Vec<&str> = found
+        .formulas
+        .iter()
+        .map(|f| f.expressions[0].text.as_str())
+        .collect();
+    assert_eq!(forms[0], "drag_1*x + drag_2*tanh(x/drag_3)", "{forms:?}");
+    for (name, expected) in [("drag_1", 0.3), ("drag_2", 1.0), ("drag_3", 0.1)] {
+        let constant = best.constants.iter().find(|c| c.name == name).unwrap();
+        let off = (constant.value - expected).abs() / constant.std;
+        assert!(off < 3.0, "{constant:?}");
+    }
+}
+
 /// A call inside of a call, comments and the user's own constants stay what they were.
 #[test]
 fn a_model_file_keeps_its_text() {
@@ -101,7 +139,9 @@ fn ranked(evidence: f64, free_run: f64, validation: Option<f64>) -> Ranked {
         evidence: Some(evidence),
         free_run: Some(free_run),
         validation,
+        validation_parts: vec![],
         proposed: false,
+        repeated: vec![],
         model: String::new(),
     }
 }
@@ -123,25 +163,93 @@ fn judged(formulas: Vec<Ranked>, validation: Option<f64>) -> Distilled {
         evidence: Some(1000.0),
         free_run: Some(1e-2),
         validation,
+        validation_parts: vec![],
         constants: vec![],
     };
     judge(&mut distilled, &network);
     distilled
 }
 
-/// A term that adds nothing makes no rival of a formula; one that adds something does.
+/// A formula of so many constants that says some values give or take a deviation where the records went.
+fn fitted(ranked: Ranked, constants: usize, values: &[f64]) -> Fitted {
+    let constant = Constant {
+        name: "c".into(),
+        unit: String::new(),
+        value: 1.0,
+        std: 0.1,
+        interval: None,
+        bound: None,
+        prior_share: None,
+        undetermined: None,
+        population: None,
+    };
+    let said = Said {
+        values: values.to_vec(),
+        std: vec![1.0; values.len()],
+    };
+    Fitted {
+        ranked: Ranked {
+            constants: vec![constant; constants],
+            ..ranked
+        },
+        said: vec![said],
+    }
+}
+
+/// A formula whose constants the records do not ask for is no rival of one with fewer; one that they ask for is, and so is
+/// one with as many.
 #[test]
-fn needless_terms_are_no_rivals() {
-    let parts = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<String>>();
+fn needless_constants_make_no_rival() {
     let formulas = vec![
-        (ranked(1000.0, 1e-2, None), parts(&["x"])),
-        (ranked(1004.0, 1e-2, None), parts(&["x", "y"])),
-        (ranked(1030.0, 1e-2, None), parts(&["x", "z"])),
-        (ranked(1001.0, 1e-2, None), parts(&["y"])),
+        fitted(ranked(1000.0, 1e-2, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1002.0, 1e-2, None), 2, &[1.5, 2.0]),
+        fitted(ranked(1005.0, 1e-2, None), 2, &[1.0, 2.8]),
+        fitted(ranked(995.0, 1e-2, None), 1, &[0.3, 1.5]),
     ];
-    let kept = without_needless(formulas);
-    let kept: Vec<f64> = kept.iter().filter_map(|f| f.evidence).collect();
-    assert_eq!(kept, [1000.0, 1030.0, 1001.0]);
+    let mut kept: Vec<f64> = without_needless(formulas)
+        .iter()
+        .filter_map(|f| f.evidence)
+        .collect();
+    kept.sort_by(f64::total_cmp);
+    assert_eq!(kept, [995.0, 1000.0, 1005.0]);
+    // without noise, one that follows the records far more closely is no needless one
+    let formulas = vec![
+        fitted(ranked(1000.0, 1e-3, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1000.0, 1e-9, None), 2, &[1.5, 2.0]),
+    ];
+    assert_eq!(without_needless(formulas).len(), 2);
+}
+
+/// Of formulas that coincide where the records went the shortest stands for all, and the answer says so; a difference
+/// of half a deviation is one.
+#[test]
+fn formulas_that_coincide_are_one() {
+    let longer = Ranked {
+        size: 9,
+        expressions: vec![Expression {
+            network: "f".into(),
+            output: "f".into(),
+            constants: vec![],
+            form: String::new(),
+            text: String::new(),
+            with_values: "2*z*sigmoid((z + 90)/3)".into(),
+        }],
+        ..ranked(1001.0, 1e-2, None)
+    };
+    let formulas = vec![
+        fitted(longer, 3, &[1.01, 2.02]),
+        fitted(ranked(1000.0, 1e-2, None), 1, &[1.0, 2.0]),
+        fitted(ranked(1000.5, 1e-2, None), 1, &[1.5, 1.6]),
+    ];
+    let found = judged(without_needless(formulas), None);
+    let kept: Vec<f64> = found.formulas.iter().filter_map(|f| f.evidence).collect();
+    assert_eq!(kept, [1000.5, 1000.0]);
+    assert_eq!(found.formulas[1].repeated, ["2*z*sigmoid((z + 90)/3)"]);
+    let said = found.verdict.last().unwrap();
+    assert!(
+        said.contains("formula 2 says the same as 2*z*sigmoid"),
+        "{said}"
+    );
 }
 
 /// What the data do not tell apart is said to be equally good, and what no formula explains is not explained.
@@ -196,4 +304,25 @@ fn the_verdict_says_no_more_than_the_data() {
         (validated.equally_good, validated.formulas[0].validation),
         (1, Some(0.01))
     );
+}
+
+/// Validation errors that differ by less than they do from part to part of a record decide nothing, and ln p does.
+#[test]
+fn validation_decides_where_it_can() {
+    let part = |validation: f64, evidence: f64, parts: [f64; 4]| Ranked {
+        validation_parts: parts.to_vec(),
+        ..ranked(evidence, 1e-2, Some(validation))
+    };
+    let formulas = || {
+        vec![
+            part(0.010, 1000.0, [0.8e-4, 1.2e-4, 0.9e-4, 1.1e-4]),
+            part(0.011, 1030.0, [1.8e-4, 0.6e-4, 1.6e-4, 0.8e-4]),
+            part(0.012, 1060.0, [1.2e-4, 1.7e-4, 1.3e-4, 1.6e-4]),
+        ]
+    };
+    let found = judged(formulas(), Some(0.01));
+    let order: Vec<f64> = found.formulas.iter().filter_map(|f| f.validation).collect();
+    // the third is worse in every part
+    assert_eq!(order, [0.011, 0.010, 0.012]);
+    assert_eq!(found.equally_good, 1);
 }
