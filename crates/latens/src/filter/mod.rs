@@ -1,6 +1,7 @@
 //! The states of a record with θ fixed: filters forward, smoothers back, and what they leave open.
 
 pub mod bands;
+pub(crate) mod curvature;
 pub mod exact;
 pub mod extended;
 mod gramian;

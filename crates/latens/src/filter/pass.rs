@@ -44,6 +44,14 @@ pub struct Means {
     pub(crate) innovation: Vec<f64>,
 }
 
+/// Derivatives of the linearised objective, with the states eliminated.
+pub(crate) struct Costates {
+    /// π, by the defect of each step.
+    pub arrival: Vec<f64>,
+    /// By the misfit of each channel; 0 where missing.
+    pub channel: Vec<f64>,
+}
+
 /// A step of the states.
 pub(crate) struct Increments {
     /// δX.
@@ -323,7 +331,11 @@ impl Smoother<'_> {
     }
 
     /// The ways that lead to some samples.
-    fn departures<'b>(&'b self, states: &'b Trajectory, to: Range<usize>) -> Vec<Departure<'b>> {
+    pub(crate) fn departures<'b>(
+        &'b self,
+        states: &'b Trajectory,
+        to: Range<usize>,
+    ) -> Vec<Departure<'b>> {
         let from = |i: usize| Departure {
             at: self.point(i - 1, states.row(i - 1)),
             span: self.stepper.span(self.record.gap(i - 1)),
@@ -528,6 +540,29 @@ impl Smoother<'_> {
             states: Trajectory::new(increments, n),
             driving: Trajectory::new(driving, n),
         }
+    }
+
+    /// What the objective says of the defects and misfits that lead to means.
+    pub(crate) fn costates(&self, forward: &Forward, means: &Means) -> Costates {
+        let system = self.stepper.system();
+        let (n, c) = (system.states(), system.measurements());
+        let mut arrival = vec![0.0; means.mean.len()];
+        let mut channel = vec![0.0; means.innovation.len()];
+        let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
+        for i in (0..self.record.len()).rev() {
+            for at in (i * c..(i + 1) * c).rev() {
+                let (h, gain, variance) = forward.correction(at, n);
+                if variance > 0.0 {
+                    channel[at] = dot(gain, &costate) + means.innovation[at] / variance;
+                    let pulled = costate.iter_mut().zip(h);
+                    pulled.for_each(|(p, h)| *p -= channel[at] * h);
+                }
+            }
+            arrival[i * n..(i + 1) * n].copy_from_slice(&costate);
+            apply_transposed(forward.step(i, n), &costate, &mut moved);
+            costate.copy_from_slice(&moved);
+        }
+        Costates { arrival, channel }
     }
 
     /// Standard deviations of the smoothed states.

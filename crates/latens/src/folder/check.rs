@@ -264,7 +264,7 @@ fn check_checkpoint(checkpoint: &Checkpoint, facts: &Facts, model: &Model) -> Re
 fn check_stage(stage: &Stage, parameters: usize) -> Result<(), String> {
     let pairs = [stage.likely, stage.informative];
     let pairs: Vec<f64> = pairs.iter().flatten().flat_map(|p| [p.0, p.1]).collect();
-    let [value, growth] = stage.damping.numbers();
+    let [value, growth, refused] = stage.damping.numbers();
     use Sign::{Any, NotNegative, Positive};
     for (name, values, count, sign) in [
         ("prior", stage.prior.as_slice(), parameters, Positive),
@@ -278,6 +278,7 @@ fn check_stage(stage: &Stage, parameters: usize) -> Result<(), String> {
         ),
         ("likely and informative", &pairs, pairs.len(), Any),
         ("damping", &[value, growth], 2, Positive),
+        ("damping.refused", &[refused], 1, NotNegative),
     ] {
         let name = &format!("checkpoint.{name}");
         check_numbers(&Numbers {

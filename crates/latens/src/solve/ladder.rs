@@ -13,13 +13,16 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::batch::regress::imitate;
 use super::checkpoint::{Earlier, Resumed};
 use super::starts::{self, Attempt, Kept};
 use super::{Observer, Problem, Quiet, Solver, Trial, elsewhere, halves, kept};
 use crate::Error;
 use crate::described;
 use crate::described::{Described, Value};
-use crate::look::{self, SignalScales};
+use crate::filter::Smoothed;
+use crate::look::{self, DETERMINED, SignalScales};
+use crate::model::Model;
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
 use crate::numerics::step::Stepper;
@@ -41,6 +44,8 @@ const FEWEST: usize = 100;
 /// where it errs by more, noise of such a size is assumed.
 const EXPLAINED: f64 = 1e-3;
 const AS_IF: f64 = 0.01;
+/// The states are known where they are not determined on less than this part of a record.
+const OPEN: f64 = 0.05;
 /// A network of few weights, and the seeds that it is learned from: at the least, at the most.
 const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
@@ -118,20 +123,30 @@ pub fn run(
                 ..*simpler
             };
             if !begun.is_empty() {
-                starts::run(solver, &own, &begun, observer)
-            } else if structure == Structure::Whole {
+                return starts::run(solver, &own, &begun, observer);
+            }
+            let like_simpler =
+                |observer| like_simpler(solver, problem.model, &own, &tried, observer);
+            if structure == Structure::Whole {
+                if let Some(found) = like_simpler(observer)? {
+                    return Ok(found);
+                }
                 let simpler = tried.iter().map(|(_, kept)| kept).max_by(|a, b| {
                     let ranks = rank(a).partial_cmp(&rank(b));
                     ranks.expect("ranks are numbers")
                 });
                 seeded(solver, &own, simpler, observer)
             } else {
-                let trial = Trial::Structure(structure);
-                let first = starts::run(solver, &own, &[], &mut Quiet::new(observer, trial))?;
-                if structure == Structure::Linear {
-                    elsewhere::best(solver, &own, first, observer)
-                } else {
+                let mut quiet = Quiet::new(observer, Trial::Structure(structure));
+                if let Some(found) = like_simpler(&mut quiet)? {
+                    return Ok(found);
+                }
+                let first = starts::run(solver, &own, &[], &mut quiet)?;
+                drop(quiet);
+                if structure == Structure::Few {
                     Ok(first)
+                } else {
+                    elsewhere::best(solver, &own, first, observer)
                 }
             }
         });
@@ -168,9 +183,55 @@ pub fn run(
     choose(solver, problem, tried, rungs, stopped, observer)
 }
 
+/// Learns from what a simpler structure of a model has found, where that leaves nothing open: its states
+/// are known then, and networks of few weights that do the same along them need only be refined. `None`
+/// where no simpler structure is certain, or what comes of it is not.
+fn like_simpler(
+    solver: &dyn Solver,
+    model: &Model,
+    problem: &Problem,
+    tried: &[(Structure, Kept)],
+    observer: &mut dyn Observer,
+) -> Result<Option<Kept>, Error> {
+    let (settings, system) = (problem.settings, &problem.model.system);
+    let weights = system.parameters() - system.unknowns();
+    let certain = tried.iter().filter(|(_, kept)| is_certain(problem, kept));
+    let best = certain.max_by(|(_, a), (_, b)| rank(a).log.total_cmp(&rank(b).log));
+    let alone = settings.starts.max(settings.ensemble) == 1;
+    let Some((simpler, kept)) = best.filter(|_| alone && weights <= FEW_WEIGHTS) else {
+        return Ok(None);
+    };
+    let theta = problem.initial_theta(settings.seed);
+    let model = model.simplified(*simpler);
+    let theta = imitate(problem, &model, &kept.learned[0].1, theta);
+    match starts::near(solver, problem, settings.seed, theta, observer) {
+        Ok(found) => {
+            let done = is_certain(problem, &found) && follows_as_well(&found, kept);
+            Ok((found.stopped || done).then_some(found))
+        }
+        Err(Error::Diverged(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a start leaves nothing open: it is sound, what is left over is white noise, and the data
+/// determine the states that nobody measured.
+fn is_certain(problem: &Problem, kept: &Kept) -> bool {
+    let Rank { sound, white, .. } = rank(kept);
+    let determined = |smoothed: &Smoothed| {
+        let scale = problem.scales.scale.iter().enumerate();
+        scale.into_iter().all(|(i, scale)| {
+            let column = smoothed.deviations.column(i);
+            let open = column.filter(|std| *std > DETERMINED * scale);
+            (open.count() as f64) < OPEN * smoothed.deviations.len() as f64
+        })
+    };
+    problem.noisy() && sound && white && kept.learned[0].1.smoothed.iter().all(determined)
+}
+
 /// Learns from the seed of the settings. A network of few weights has several minima and costs
 /// little: with noise it is learned from some more seeds, every other of them with states that start
-/// elsewhere, and from yet more while it follows the data less well than a simpler one, which it
+/// elsewhere, unless the first leaves nothing open, and from yet more while it follows the data less well than a simpler one, which it
 /// need not; without noise from more seeds only while it does not explain them, and these start with
 /// sharp bends.
 fn seeded(
@@ -187,7 +248,7 @@ fn seeded(
         let enough = match &best {
             Ok(best) if problem.noisy() => {
                 let least = simpler.is_none_or(|simpler| follows_as_well(best, simpler));
-                least && more >= FEWEST_SEEDS
+                least && (more >= FEWEST_SEEDS || is_certain(problem, best))
             }
             found => is_explained(found),
         };

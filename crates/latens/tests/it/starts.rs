@@ -1,9 +1,11 @@
 //! Several starts of the whole-record solver.
 
 use crate::fixture::{defaults, fit};
+use latens::model::network::Structure;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::solve::Trial;
 use latens::{Error, Model, Record, systems};
-use latens::{Settings, Silent};
+use latens::{Observer, Progress, Settings, Silent};
 
 fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|x| x.to_bits()).collect()
@@ -94,4 +96,48 @@ fn divergence_of_every_start_is_an_error() {
             other => panic!("{:?}", other.map(|f| f.facts.attempts)),
         }
     }
+}
+
+/// Counts what is learned beside the fit itself, and Newton's steps.
+#[derive(Default)]
+struct Trials {
+    seeds: usize,
+    steps: usize,
+}
+
+impl Observer for Trials {
+    fn trying(&mut self, trial: Option<Trial>) {
+        self.seeds += usize::from(matches!(trial, Some(Trial::Seed(_))));
+    }
+
+    fn progress(&mut self, _progress: &Progress) -> bool {
+        self.steps += 1;
+        true
+    }
+}
+
+/// A few units that explain the data down to the noise leave nothing open: the file's network begins
+/// at what they do, no other seed is tried, and no stage crawls along its valley to the limit of steps.
+#[test]
+fn what_is_certain_is_not_looked_for_again() {
+    let text = "[time]\nstep = 0.02\nmethod = \"rk4\"\n[inputs]\nu = \"N\"\n\
+        [states.q]\nderivative = \"v\"\nstart = 0\n[states.v]\nderivative = \"u - 25*q - friction(v)\"\nstart = 0\n\
+        [networks.friction]\nlayers = [\"8 tanh\"]\n[measurements]\nq = \"q\"\n\
+        [truth]\nv = \"u - 25*q - 0.2*v - 0.5*tanh(v/0.5)\"\n\
+        [simulation]\nsteps = 1000\ninputs = { u = \"20*sin(1.5*t) + 15*sin(4*t) + 10*sin(7*t)\" }\n";
+    let model = Model::from_text("mass", text).unwrap();
+    let simulation = Simulation {
+        noise: vec![Some(NoiseLevel::OfRange(0.001))],
+        seed: 1,
+        ..Simulation::default()
+    };
+    let record = simulate(&model, &simulation).unwrap();
+    let mut trials = Trials::default();
+    let fit = fit(&model, &[record], &defaults("batch"), &mut trials).unwrap();
+    let rungs: Vec<_> = fit.facts.rungs.iter().map(|r| r.structure).collect();
+    assert_eq!(rungs, [Structure::Linear, Structure::Few, Structure::Whole]);
+    assert_eq!(trials.seeds, 0);
+    assert!(trials.steps < 250, "{} steps", trials.steps);
+    let hidden = fit.facts.records[0].mean_nrmse_hidden.unwrap();
+    assert!(hidden < 5e-4, "{hidden}");
 }

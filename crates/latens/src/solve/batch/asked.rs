@@ -6,6 +6,7 @@
 
 use super::newton::PROJECTION;
 use super::population::Told;
+use crate::filter::curvature::Curvature;
 use crate::filter::pass::Forward;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{SMOOTHING_STEPS, starting_at};
@@ -45,6 +46,9 @@ pub(in crate::solve) enum Question {
     /// The normal equations of θ with the states eliminated, Σ ln s, ½ Σ ν²/s and the number of
     /// measurements; makes the pass, where it is kept.
     Eliminate { thinning: usize, keep: bool },
+    /// How far the equations bend along a step of θ, from states and their pass: b of it, and what the
+    /// linear model says of the objective after the step.
+    Bend { increment: Vec<f64> },
     /// Makes the states after a step of θ, from states and their pass; what the linear model says of the
     /// objective, and its terms.
     Move {
@@ -203,6 +207,12 @@ impl Seat<'_> {
                     left: keep.then(|| Left::Pass(Box::new(pass))),
                     equations: Some(equations),
                 }
+            }
+            Question::Bend { increment } => {
+                let pass = of[1].pass();
+                let Curvature { mut b, expected } = smoother.curvature(states(), increment, pass);
+                b.push(expected);
+                Answer::numbers(b)
             }
             Question::Move {
                 before,

@@ -13,29 +13,39 @@ use crate::solve::bytes::kept;
 /// λ is given up on above this.
 const LIMIT: f64 = 1e10;
 const SMALLEST: f64 = 1e-14;
+/// λ stays so many times above one that was refused lately.
+const LATELY: f64 = 2.0;
 
 /// λ and how it grows while steps fail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Damping {
     pub(super) value: f64,
     growth: f64,
+    /// The λ at which a step was refused last, and less with every step since.
+    #[serde(default)]
+    refused: f64,
 }
 
-kept!(Damping { value, growth });
+kept!(Damping {
+    value,
+    growth,
+    refused
+});
 
 impl Default for Damping {
     fn default() -> Self {
         Self {
             value: 1.0,
             growth: 2.0,
+            refused: 0.0,
         }
     }
 }
 
 impl Damping {
-    /// λ, and the factor by which it grows next.
-    pub(crate) fn numbers(&self) -> [f64; 2] {
-        [self.value, self.growth]
+    /// λ, the factor by which it grows next, and the λ that was refused.
+    pub(crate) fn numbers(&self) -> [f64; 3] {
+        [self.value, self.growth, self.refused]
     }
 
     /// ā I + P⁻¹.
@@ -60,6 +70,13 @@ impl Damping {
             self.raise();
         }
         None
+    }
+
+    /// The length of a step in the units of the trust region.
+    pub fn length(equations: &NormalEquations, prior: &[f64], step: &[f64]) -> f64 {
+        let scale = Self::scale(equations, prior);
+        let squares = step.iter().zip(&scale).map(|(d, s)| s * d * d);
+        squares.sum::<f64>().sqrt()
     }
 
     /// By how much the quadratic model falls along a damped step: ½ δᵀ(g + λ D δ).
@@ -89,16 +106,39 @@ impl Damping {
         let least = if ratio > 0.75 { 0.1 } else { 1.0 / 3.0 };
         self.value = (self.value * (1.0 - (2.0 * ratio - 1.0).powi(3)).max(least)).max(SMALLEST);
         self.growth = 2.0;
+        self.refused *= 0.5;
         true
+    }
+
+    /// After a step that was taken at `before`: how far equations bend along a step goes with 1/λ, so
+    /// that λ falls by no more than `factor`, nor soon to where a step was refused.
+    pub fn hold(&mut self, before: f64, factor: f64) {
+        let least = (factor.min(1.0) * before).max(LATELY * self.refused);
+        self.value = self.value.max(least);
+    }
+
+    /// λ is so large that a step comes to nothing; `false` where that is not the reason.
+    pub fn lower(&mut self) -> bool {
+        let lowers = self.value > SMALLEST;
+        self.value = (0.1 * self.value).max(SMALLEST);
+        lowers
+    }
+
+    /// λ is too small by a factor.
+    pub fn enlarge(&mut self, factor: f64) {
+        self.refused = self.value;
+        self.value *= factor;
     }
 
     /// For a new objective: that steps failed on the last one says nothing about it.
     pub fn restart(&mut self) {
         self.value = self.value.min(Self::default().value);
         self.growth = Self::default().growth;
+        self.refused = 0.0;
     }
 
     fn raise(&mut self) {
+        self.refused = self.value;
         self.value *= self.growth;
         self.growth *= 2.0;
     }

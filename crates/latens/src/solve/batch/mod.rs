@@ -19,7 +19,7 @@ pub mod evidence;
 mod newton;
 pub(super) mod place;
 pub mod population;
-mod regress;
+pub(super) mod regress;
 mod settle;
 mod stages;
 pub(super) mod sums;

@@ -36,7 +36,13 @@ pub(super) const PROJECTION: usize = 2;
 /// Noise alone makes an objective of half a unit a measurement: what is left to gain is compared
 /// with no more than this.
 const NOTABLE: f64 = 100.0;
-/// Of fewer parameters than this, all rows are taken.
+/// The second-order part of a step, as a part of its length: up to the first the objective falls as the
+/// quadratic model says, within some per cent; above the second it is not worth asking.
+const GOOD_BEND: f64 = 0.1;
+const MOST_BEND: f64 = 0.3;
+/// A step of which the quadratic model says less than this part of a small gain is not taken.
+const NO_GAIN: f64 = 0.1;
+/// Of no more parameters than this all rows are taken, and steps have a second-order part.
 const FEW: usize = 100;
 /// Rows of A for each parameter on the way to a solution.
 const ROWS: usize = 10;
@@ -209,7 +215,13 @@ impl<'a> Newton<'a> {
                 return self.lost(iterate, counter.stage);
             }
             let before = iterate.cost.total();
-            let stepped = self.step(iterate, &equations, &passes.held(), damping)?;
+            let small = limits.tolerance * before.min(NOTABLE);
+            let least = if self.bends() {
+                NO_GAIN * small
+            } else {
+                f64::NEG_INFINITY
+            };
+            let stepped = self.step(iterate, &equations, &passes.held(), damping, least)?;
             if iteration == 0 && iterate.cost.total() > limits.hopeless {
                 return Ok(End::Hopeless);
             }
@@ -217,8 +229,7 @@ impl<'a> Newton<'a> {
                 break;
             }
             let gain = before - iterate.cost.total();
-            let little = gain < limits.tolerance * before.min(NOTABLE);
-            calm = if little { calm + 1 } else { 0 };
+            calm = if gain < small { calm + 1 } else { 0 };
             if calm == limits.patience {
                 break;
             }
@@ -301,13 +312,14 @@ impl<'a> Newton<'a> {
         Ok((posterior, evidence, squares / count))
     }
 
-    /// One damped step; `false` where none lowers the objective.
+    /// One damped step; `false` where none lowers the objective, or none is said to by `least`.
     fn step(
         &self,
         iterate: &mut Iterate,
         equations: &NormalEquations,
         passes: &Held,
         damping: &mut Damping,
+        least: f64,
     ) -> Result<bool, Error> {
         let own = iterate.theta.iter().zip(self.prior);
         let gradient: Vec<f64> = equations
@@ -317,9 +329,36 @@ impl<'a> Newton<'a> {
             .map(|(b, (t, p))| b - t / p)
             .collect();
         let before = iterate.cost.total();
+        let mut refused = false;
         while let Some(factor) = damping.factor(equations, self.prior) {
             let increment = normal::solve(&factor, &gradient);
-            let (theta, increment) = self.within_bounds(&iterate.theta, increment, &factor);
+            if damping.predicted(equations, self.prior, &increment, &gradient) < least {
+                if refused || !damping.lower() {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let (mut theta, mut increment) = self.within_bounds(&iterate.theta, increment, &factor);
+            refused = true;
+            let mut bent = None;
+            if self.bends() {
+                let (b, expected) = self.bend(iterate, passes, &increment)?;
+                let bend = normal::solve(&factor, &b);
+                let [own, straight] =
+                    [&bend, &increment].map(|step| Damping::length(equations, self.prior, step));
+                let ratio = own / straight;
+                if ratio > MOST_BEND {
+                    damping.enlarge(ratio / GOOD_BEND);
+                    continue;
+                }
+                if ratio.is_finite() {
+                    let prior = half_square(theta.iter().copied(), self.prior);
+                    bent = Some((damping.value, ratio / GOOD_BEND, expected + prior));
+                    let both = increment.iter().zip(&bend).map(|(d, a)| d + 0.5 * a);
+                    (theta, increment) =
+                        self.within_bounds(&iterate.theta, both.collect(), &factor);
+                }
+            }
             let question = Question::Move {
                 before: iterate.theta.clone(),
                 increment,
@@ -328,8 +367,12 @@ impl<'a> Newton<'a> {
             let moved = self.ask(&theta, question, &[&iterate.states, passes])?;
             let prior = half_square(theta.iter().copied(), self.prior);
             let model = moved.numbers.iter().map(|m| m[0]).sum::<f64>() + prior;
+            let model = bent.map_or(model, |(.., expected)| expected);
             let cost = self.sum(&theta, moved.numbers.iter().map(|m| asked::cost(&m[1..])));
             if damping.accept(before - cost.total(), before - model) {
+                if let Some((value, factor, _)) = bent {
+                    damping.hold(value, factor);
+                }
                 *iterate = Iterate {
                     theta,
                     states: moved.held(),
@@ -341,6 +384,34 @@ impl<'a> Newton<'a> {
         // the next stage is another problem
         *damping = Damping::default();
         Ok(false)
+    }
+
+    /// Whether steps have a second-order part: the valley of the objective is narrow and winds where a few
+    /// weights have to follow data with noise closely. Many weights have always some that lead down.
+    fn bends(&self) -> bool {
+        let system = &self.problem.model.system;
+        let weights = system.unknowns() < system.parameters();
+        self.problem.noisy() && weights && self.prior.len() <= FEW
+    }
+
+    /// b of how far the equations bend along a step of θ, and what the linear model says of the
+    /// objective after it, but for the prior.
+    fn bend(
+        &self,
+        iterate: &Iterate,
+        passes: &Held,
+        increment: &[f64],
+    ) -> Result<(Vec<f64>, f64), Error> {
+        let question = Question::Bend {
+            increment: increment.to_vec(),
+        };
+        let answers = self.ask(&iterate.theta, question, &[&iterate.states, passes])?;
+        let mut sum = vec![0.0; increment.len() + 1];
+        for record in &answers.numbers {
+            sum.iter_mut().zip(record).for_each(|(s, r)| *s += r);
+        }
+        let expected = sum.pop().expect("one more than there are parameters");
+        Ok((sum, expected))
     }
 
     /// θ after an increment, and the increment itself: where it would take constants over their bounds,

@@ -5,15 +5,19 @@
 //! each sample weighted by how well it is known.
 
 use super::damping::Damping;
+use super::stages::first_prior;
 use crate::look::prior::NetworkOutputs;
 use crate::model::Model;
 use crate::model::network::Trace;
 use crate::numerics::linalg::normal::{self, NormalEquations};
 use crate::numerics::objective::half_square;
 use crate::record::Record;
+use crate::solve::{Learned, Problem};
 
 /// Steps at the most, and the relative decrease that ends them before.
 const STEPS: usize = 60;
+/// Of fewer parameters than this a step costs little, and more are taken.
+const CHEAP: usize = 300;
 const TOLERANCE: f64 = 1e-3;
 /// Samples for each parameter.
 const SAMPLES: usize = 10;
@@ -22,6 +26,9 @@ const THINNING: usize = 3;
 const MANY: usize = 1000;
 /// An output is not asked to be fitted closer than this fraction of its scale.
 const FINEST: f64 = 3e-3;
+/// Nor that of another network closer than this.
+const IMITATED: f64 = 1e-4;
+const IMITATION_TOLERANCE: f64 = 1e-4;
 
 /// Arguments and outputs of one call at one sample.
 struct Example {
@@ -36,17 +43,28 @@ pub(super) fn regress(
     model: &Model,
     records: &[Record],
     signals: &NetworkOutputs,
-    mut theta: Vec<f64>,
+    theta: Vec<f64>,
     prior: &[f64],
 ) -> Vec<f64> {
     let examples = examples(model, records, signals, theta.len());
+    descend(model, &examples, theta, prior, (STEPS, TOLERANCE))
+}
+
+/// θ that fits the networks to examples.
+fn descend(
+    model: &Model,
+    examples: &[Example],
+    mut theta: Vec<f64>,
+    prior: &[f64],
+    (steps, tolerance): (usize, f64),
+) -> Vec<f64> {
     let regression = Regression {
         model,
-        examples: &examples,
+        examples,
         prior,
     };
     let (mut damping, mut cost) = (Damping::default(), regression.cost(&theta));
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         let equations = regression.equations(&theta);
         let right: Vec<f64> = (0..theta.len())
             .map(|i| equations.b[i] - theta[i] / prior[i])
@@ -62,11 +80,61 @@ pub(super) fn regress(
                 break;
             }
         }
-        if before - cost < TOLERANCE * before {
+        if before - cost < tolerance * before {
             break;
         }
     }
     theta
+}
+
+/// θ whose networks do what those of another structure do along the states that these have led to.
+pub(in crate::solve) fn imitate(
+    problem: &Problem,
+    simpler: &Model,
+    learned: &Learned,
+    mut theta: Vec<f64>,
+) -> Vec<f64> {
+    let model = problem.model;
+    let constants = model.system.unknowns();
+    theta[..constants].copy_from_slice(&learned.theta[..constants]);
+    let (networks, ranges) = (simpler.system.networks(), simpler.system.weight_ranges());
+    let mut traces: Vec<Trace> = networks.iter().map(|n| n.trace()).collect();
+    let mut ws = simpler.system.workspace();
+    let samples: usize = problem.records.iter().map(Record::len).sum();
+    let every = (samples / (SAMPLES * theta.len())).max(1);
+    let mut examples = Vec::new();
+    for (record, smoothed) in problem.records.iter().zip(&learned.smoothed) {
+        for k in (0..record.len()).step_by(every) {
+            let at = record.point(k, smoothed.states.row(k), &learned.theta);
+            simpler
+                .system
+                .visit_arguments(&mut ws, at, |network, arguments| {
+                    let (own, trace) = (&networks[network], &mut traces[network]);
+                    for (j, value) in arguments.iter().enumerate() {
+                        own.set_argument(trace, j, *value);
+                    }
+                    own.evaluate(&learned.theta[ranges[network].clone()], trace);
+                    let scales = own.scaling.output.iter().map(|scale| IMITATED * scale);
+                    let targets = trace.output.iter().zip(scales).enumerate();
+                    examples.push(Example {
+                        network,
+                        arguments: arguments.to_vec(),
+                        targets: targets
+                            .map(|(o, (value, scale))| (o, *value, scale))
+                            .collect(),
+                    });
+                });
+        }
+    }
+    let prior = first_prior(problem, problem.settings);
+    let steps = STEPS * (CHEAP / theta.len()).max(1);
+    descend(
+        model,
+        &examples,
+        theta,
+        &prior,
+        (steps, IMITATION_TOLERANCE),
+    )
 }
 
 struct Regression<'a> {

@@ -248,4 +248,5 @@ numbered!(Question {
     12 => Likelihood,
     13 => Bands { draws },
     14 => States,
+    15 => Bend { increment },
 });
