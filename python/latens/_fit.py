@@ -742,7 +742,7 @@ class Fit:
         was fitted by then is `fit.interrupted`.
 
         >>> found = fit.distill(candidates=2, proposed=["a*v"])
-        >>> len(found.formulas) <= 2, any(formula.proposed for formula in found.formulas)
+        >>> len(found.formulas) > 0, any(formula.proposed for formula in found.formulas)
         (True, True)
         """
         if candidates < 1:

@@ -234,7 +234,7 @@ fn learned(place: &Place, run: &str) -> Vec<Vec<u8>> {
 #[test]
 fn a_fit_that_was_ended_goes_on_to_the_same_bits() {
     let place = with_record();
-    place.succeeds("simulate model.toml --steps 2000 --noise 1% -o record.csv --force");
+    place.succeeds("simulate model.toml --steps 10000 --noise 1% -o record.csv --force");
     place.succeeds("fit model.toml record.csv -q -o whole");
     for (signal, again) in [
         ("-TERM", "--resume run"),
@@ -248,7 +248,7 @@ fn a_fit_that_was_ended_goes_on_to_the_same_bits() {
         let _ = std::fs::remove_dir_all(place.path("run"));
         let mut running = begin(&place, "-o run");
         // simpler structures are done by then
-        running.until("stage 2: ");
+        running.until("stage 1: ");
         running.signal(signal);
         let (code, ..) = running.ends();
         assert_eq!(code, if signal == "-KILL" { None } else { Some(130) });

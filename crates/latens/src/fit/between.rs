@@ -8,8 +8,8 @@
 use super::{Fit, Track};
 use crate::look::Finding;
 use crate::model::{Hold, Method, Model};
-use crate::numerics::score;
 use crate::numerics::step::Stepper;
+use crate::numerics::{Trajectory, score};
 use crate::record::Record;
 
 /// Shorter steps are so many times shorter.
@@ -23,7 +23,7 @@ const SMOOTH: f64 = 0.5;
 
 /// What of it matters, for the first record where it does.
 pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
-    if fit.model.truth.is_some() || fit.facts.contradicted {
+    if fit.model.truth.is_some() {
         return vec![];
     }
     let first = |of: &dyn Fn(&Track) -> Option<Finding>| fit.trained().into_iter().find_map(of);
@@ -92,7 +92,8 @@ struct Moved {
     of_range: f64,
 }
 
-/// How far the simulation of another model is from that of the fit, where that matters.
+/// How far the simulation of another model is from that of the fit, where that matters. Of a fit that the data
+/// contradict, only where the other follows them better.
 fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
     let record = &track.record;
     let run = |model: &Model| {
@@ -101,6 +102,14 @@ fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
         score::outputs(&stepper, record, &fit.theta, &states)
     };
     let (own, other) = (run(&fit.model), run(other));
+    let misfit = |run: &Trajectory| -> f64 {
+        let pairs = record.outputs.iter().zip(run.as_slice());
+        let taken = pairs.filter(|(y, _)| y.is_finite());
+        taken.map(|(y, p)| (y - p).powi(2)).sum()
+    };
+    if fit.facts.contradicted && misfit(&other) > misfit(&own) {
+        return None;
+    }
     let each = fit.model.measurements.iter().enumerate();
     let channels = each.map(|(c, channel)| {
         let squares = own

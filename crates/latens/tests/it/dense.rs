@@ -11,7 +11,12 @@ use rand::{RngExt, SeedableRng};
 pub const DT: f64 = 0.1;
 
 pub fn model(states: &str) -> Model {
-    let text = format!("[time]\nstep = {DT}\nmethod = \"euler\"\n{states}");
+    let method = if states.starts_with("method") {
+        ""
+    } else {
+        "method = \"euler\"\n"
+    };
+    let text = format!("[time]\nstep = {DT}\n{method}{states}");
     Model::from_text("test.toml", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
