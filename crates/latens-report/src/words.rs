@@ -138,7 +138,7 @@ fn contradicted(facts: &Facts) -> Vec<String> {
     }
     if facts.findings.iter().any(Finding::is_of_steps) {
         lines.push(
-            "do not take its constants for right: its steps are too long (see the warnings)".into(),
+            "do not take this model for right: its steps are too long (see the warnings)".into(),
         );
     }
     if facts.findings.iter().any(|f| f.advice().is_some()) {
