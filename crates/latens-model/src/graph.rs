@@ -370,7 +370,8 @@ impl Graph {
             }
             Sqrt => {
                 let half = self.constant(0.5);
-                self.divide(half, node)
+                let slope = self.divide(half, node);
+                self.unless_zero(node, slope)
             }
             Sin => self.unary(Cos, a),
             Cos => {
@@ -411,6 +412,13 @@ impl Graph {
         }
     }
 
+    /// A slope, and 0 where `a` is 0: √|x| has no slope there, and sign(x)·∞ is no number.
+    fn unless_zero(&mut self, a: Id, slope: Id) -> Id {
+        let zero = self.constant(0.0);
+        let condition = self.binary(Binary::NotEqual, a, zero);
+        self.select(condition, slope, zero)
+    }
+
     fn binary_derivative(
         &mut self,
         op: Binary,
@@ -437,7 +445,10 @@ impl Graph {
                 let one = self.constant(1.0);
                 let lower = self.subtract(b, one);
                 let power = self.binary(Power, a, lower);
-                let slope = self.multiply(b, power);
+                let mut slope = self.multiply(b, power);
+                if self.value(b).is_some_and(|b| 0.0 < b && b < 1.0) {
+                    slope = self.unless_zero(a, slope);
+                }
                 let left = self.multiply(slope, da);
                 if self.value(db) == Some(0.0) {
                     return left;
@@ -606,6 +617,34 @@ mod tests {
         assert_eq!(a, b);
         let d = g.derivative(a, x);
         assert_eq!(d, y, "∂(xy)/∂x is y itself, not a copy");
+    }
+
+    /// √|x| and |x|^0.3 have no slope at 0: then it is 0, a number; beside it the slope is the closed form's.
+    #[test]
+    fn roots_have_a_number_for_a_slope_at_zero() {
+        for (root, exponent) in [("sqrt(abs(x))", 0.5), ("abs(x)^0.3", 0.3)] {
+            let text = format!(
+                "[time]\nstep = 1\n[states.x]\nderivative = \"{root}\"\n[measurements]\nx = \"x\"\n"
+            );
+            let system = crate::Model::from_text("root", &text).unwrap().system;
+            let mut ws = system.workspace();
+            let mut slope = |x: f64| {
+                let (mut f, mut f_x) = ([0.0], [0.0]);
+                let at = crate::Point {
+                    time: 0.0,
+                    state: &[x],
+                    input: &[],
+                    theta: &[],
+                };
+                system.linearise(&mut ws, at, &mut f, &mut f_x);
+                f_x[0]
+            };
+            assert_eq!(slope(0.0), 0.0);
+            for x in [1e-12f64, -1e-3, 2.0] {
+                let expected = exponent * x.abs().powf(exponent - 1.0) * x.signum();
+                assert!((slope(x) / expected - 1.0).abs() < 1e-12, "{root} at {x}");
+            }
+        }
     }
 
     /// Closed forms in extended precision by halving: f(x) from its defining identity.

@@ -38,6 +38,10 @@ const NOISE_FLOOR: f64 = 1e-6;
 const POINTS: usize = 200;
 /// Samples this many times as far apart as most say little of a rate.
 const FAR: f64 = 1.5;
+/// A state has no slope at a point where the equations are so much steeper nearer to it, distances in scales.
+const NEAR: f64 = 1e-4;
+const NEARER: f64 = 1e-6;
+const STEEPER: f64 = 5.0;
 
 /// Centre and half range of the finite values; `None` where there are none.
 pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -198,24 +202,29 @@ fn leave_corners(model: &Model, records: &[Record], theta: &[f64], scales: &mut 
     let open: Vec<usize> = hidden
         .filter(|&j| model.states[j].center.is_none())
         .collect();
-    let each = open.iter().map(|j| vec![*j]);
-    let mut sets = each.chain([open.clone()]);
-    let start = scales.center.clone();
+    let moved = |scales: &SignalScales, set: &[usize], by: f64| {
+        let mut moved = scales.clone();
+        for &j in set {
+            moved.center[j] += by * model.states[j].scale.unwrap_or(1.0);
+        }
+        moved
+    };
     let is_smooth = |scales: &SignalScales| is_differentiable(model, records, theta, scales);
-    if is_smooth(scales) {
-        return;
-    }
-    let found = sets.any(|set| {
-        [1.0, -1.0].into_iter().any(|side| {
-            scales.center.clone_from(&start);
-            for &j in &set {
-                scales.center[j] = side * model.states[j].scale.unwrap_or(1.0);
+    let is_corner = |scales: &SignalScales, set: &[usize]| {
+        let slopes = |by| mean_slopes(model, records, theta, &moved(scales, set, by));
+        let mut both = slopes(NEAR).into_iter().zip(slopes(NEARER));
+        !is_smooth(scales) || both.any(|(near, nearer)| nearer > STEEPER * near)
+    };
+    let each = open.iter().map(|j| vec![*j]);
+    for set in each.chain([open.clone()]) {
+        if is_corner(scales, &set) {
+            let mut sides = [1.0, -1.0]
+                .into_iter()
+                .map(|side| moved(scales, &set, side));
+            if let Some(aside) = sides.find(is_smooth) {
+                *scales = aside;
             }
-            is_smooth(scales)
-        })
-    });
-    if !found {
-        scales.center = start;
+        }
     }
 }
 
