@@ -243,6 +243,15 @@ pub enum RecordError {
         "{file} has no time column (t or time) and no step is known; name the column with ⟦map t=<column>⟧ or give the step with ⟦step⟧"
     )]
     NoTime { file: String },
+    /// A column that looks like the times, and nobody says that it is or is not.
+    #[error(
+        "{file} has no time column (t or time), and '{column}' looks like one whose rows are not {step} apart: take it with ⟦map t={column}⟧, or count steps of {step} with ⟦map t=⟧"
+    )]
+    ClockLeft {
+        file: String,
+        column: String,
+        step: f64,
+    },
     /// A step that is no step.
     #[error("a step of {step} makes no sense; give a positive number")]
     BadStep { step: f64 },

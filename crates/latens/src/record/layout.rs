@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::error::{Missing, RecordError};
 use super::mapping::Mapping;
-use super::sampling::{check_step, time_column, times};
+use super::sampling::{check_step, clock_left, time_column, times};
 use super::{Record, Table};
 use crate::model::Model;
 use crate::model::suggest::suggest;
@@ -116,8 +116,8 @@ impl Record {
     /// Takes from a table what the model asks for.
     ///
     /// The time is the column mapped to `t`, else `t` or `time` in any case, else the only one of
-    /// dates, which become the model's unit of time; without one, samples are at multiples of `step`, else of the model's step. A `step` given beside a time column
-    /// must agree with it. Whether the record's step is the model's is not checked here.
+    /// dates, which become the model's unit of time; without one, samples are at multiples of `step`, else of the model's
+    /// step, unless a column that looks like the times says otherwise. A `step` given beside a time column must agree with it. Whether the record's step is the model's is not checked here.
     ///
     /// # Errors
     /// The mapping or the table does not have what is asked for, or its values do not make a
@@ -130,6 +130,15 @@ impl Record {
     ) -> Result<Self, RecordError> {
         let columns = Columns::find(table, layout, mapping)?;
         let clock = columns.time;
+        if let (None, None, None, Some(counted)) = (clock, mapping.get("t"), step, layout.time_step)
+            && let Some(column) = clock_left(table, counted, |k| columns.used().any(|&u| u == k))
+        {
+            return Err(RecordError::ClockLeft {
+                file: table.source.clone(),
+                column: column.into(),
+                step: counted,
+            });
+        }
         let n = common_length(table, clock.iter().chain(columns.used()))?;
         let Columns {
             inputs,

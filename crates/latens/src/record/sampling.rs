@@ -27,6 +27,38 @@ pub(super) fn time_column<V: AsRef<[f64]>>(
         .or_else(only)
 }
 
+/// Words in the name of a clock, and whole names.
+const CLOCK_WORDS: [&str; 9] = [
+    "time", "clock", "elapsed", "hour", "minute", "second", "date", "stamp", "zeit",
+];
+const CLOCK_NAMES: [&str; 13] = [
+    "s", "sec", "secs", "ms", "us", "ns", "min", "mins", "h", "hr", "hrs", "d", "days",
+];
+
+/// A column that nobody uses, with the name of a clock and rising from row to row, unless its rows are `step`
+/// apart anyway.
+pub(super) fn clock_left<V: AsRef<[f64]>>(
+    table: &Table<V>,
+    step: f64,
+    used: impl Fn(usize) -> bool,
+) -> Option<&str> {
+    let named = |name: &str| {
+        let name = name.to_lowercase();
+        CLOCK_WORDS.iter().any(|word| name.contains(word)) || CLOCK_NAMES.contains(&&*name)
+    };
+    let rises = |k: usize| {
+        let Ok(values) = table.values(k) else {
+            return false;
+        };
+        let mut gaps = values.windows(2).map(|w| w[1] - w[0]);
+        let even = |gap: f64| (gap - step).abs() <= Record::STEP_TOLERANCE * step;
+        gaps.clone().all(|gap| gap > 0.0) && !gaps.all(even)
+    };
+    let names = table.names().enumerate();
+    let mut clocks = names.filter(|(k, name)| !used(*k) && named(name) && rises(*k));
+    clocks.next().map(|(_, name)| name)
+}
+
 /// The times of the samples, which must be there and increase; dates are counted in `unit` from the
 /// first.
 pub(super) fn times<V: AsRef<[f64]>>(
@@ -91,10 +123,54 @@ pub(super) fn check_step<V: AsRef<[f64]>>(
 
 #[cfg(test)]
 mod tests {
+    use crate::error::{Door, worded};
     use crate::record::csv::parse;
     use crate::record::layout::tests::{error, read};
     use crate::record::testing::names;
     use crate::record::{Layout, Mapping, Record};
+
+    /// A clock under another name is asked about where it makes a difference, and only there.
+    #[test]
+    fn a_clock_is_not_left_aside_in_silence() {
+        let uneven = "hours,I,V\n0,1,2\n0.4,1,3\n1.1,1,4\n";
+        assert_eq!(
+            error_of_step(uneven, &[]),
+            "runs/a.csv has no time column (t or time), and 'hours' looks like one whose rows are not 0.5 apart: take it with --map t=hours, or count steps of 0.5 with --map t="
+        );
+        let layout = counting(0.5);
+        let times = |text: &str, map: &[&str]| {
+            let table = parse("a.csv", text.as_bytes()).unwrap();
+            let mapping = Mapping::parse(map).unwrap();
+            Record::from_table(&table, &layout, &mapping, None)
+                .unwrap()
+                .time
+        };
+        assert_eq!(times(uneven, &["t=hours"]), [0.0, 0.4, 1.1]);
+        assert_eq!(times(uneven, &["t="]), [0.0, 0.5, 1.0]);
+        for harmless in [
+            "hours,I,V\n0,1,2\n0.5,1,3\n1,1,4\n",
+            "hours,I,V\n0,1,2\n2,1,3\n1,1,4\n",
+            "row,I,V\n0,1,2\n1,1,3\n2,1,4\n",
+        ] {
+            assert_eq!(times(harmless, &[]), [0.0, 0.5, 1.0], "{harmless}");
+        }
+    }
+
+    fn counting(step: f64) -> Layout {
+        Layout {
+            inputs: names("I"),
+            measurements: names("V"),
+            time_step: Some(step),
+            ..Layout::default()
+        }
+    }
+
+    fn error_of_step(text: &str, map: &[&str]) -> String {
+        let table = parse("runs/a.csv", text.as_bytes()).unwrap();
+        let mapping = Mapping::parse(map).unwrap();
+        let error = Record::from_table(&table, &counting(0.5), &mapping, None).unwrap_err();
+        worded(&error.to_string(), Door::CommandLine)
+    }
 
     #[test]
     fn without_times_the_steps_are_counted() {
