@@ -75,7 +75,8 @@ impl Checked {
         }
         for warning in &self.warnings {
             let warning = warning.at(door);
-            if !lines.contains(&warning) {
+            // what is said of a state before a fit is the same sentence here
+            if !lines.iter().any(|line| warning.ends_with(line)) {
                 out += &format!("  {warning}\n");
             }
         }
