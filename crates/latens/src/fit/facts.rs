@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::other_values::OtherValues;
 use super::stream::{Options, Progress};
 use super::{Fit, Prediction, Predictor, Proof, Relevance, ResidualTest, Track, Warning};
 use crate::described;
@@ -175,6 +176,9 @@ pub struct Facts {
     /// The structures that were tried, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rungs: Vec<Rung>,
+    /// Other values of the constants that explain the records nearly as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_values: Vec<OtherValues>,
     /// The group whose fit it is, see [`Fit::for_group`]; none of what was learned from several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -629,6 +633,7 @@ impl Facts {
             in_pieces: learned.in_pieces,
             structure: Structure::Whole,
             rungs: vec![],
+            other_values: vec![],
             group: None,
         }
     }

@@ -7,6 +7,7 @@
 
 use super::ensemble::{self, Band};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
+use super::other_values::OtherValues;
 use super::suspects::{SetAside, refuse};
 use super::{Fit, Track, diagnosis, group, population, proof, relevance, residuals};
 use crate::Error;
@@ -334,6 +335,9 @@ fn once(
             })?;
             let own = kept.attempts.iter().filter(|a| a.seed == seed);
             fit.facts.attempts = own.cloned().collect();
+            let others = kept.elsewhere.iter();
+            let others = others.map(|e| OtherValues::of(&fit.model, &fit.facts.unknowns, e));
+            fit.facts.other_values = others.filter(|o| !o.constants.is_empty()).collect();
             fit.facts.structure = structure;
             fits.push((weight, fit));
         }

@@ -21,6 +21,7 @@ pub mod known;
 mod late;
 pub mod learn;
 pub mod online;
+mod other_values;
 mod pointwise;
 mod population;
 pub mod predict;
@@ -43,6 +44,7 @@ pub use facts::{
     trading,
 };
 pub(crate) use group::distinct;
+pub use other_values::{OtherValue, OtherValues};
 pub use predict::{Estimated, NoiseFactor, Prediction, Predictor, Start};
 pub use profile::{Profile, profile};
 pub use proof::Proof;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::other_values::OtherValues;
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
@@ -89,6 +90,11 @@ pub enum Warning {
         tried: usize,
         /// Why the best one failed.
         why: String,
+    },
+    /// Other values of the constants explain the records nearly as well.
+    OtherValues {
+        /// Which.
+        values: OtherValues,
     },
     /// Members that an ensemble was asked for and does not have.
     MembersMissing {
@@ -295,6 +301,7 @@ impl Warning {
                 "{} tried, none worked ({why}): the model or the data may be wrong; check units, signs and columns, or try more ⟦starts⟧",
                 text::count(*tried, "start")
             ),
+            Self::OtherValues { values } => values.words(),
             Self::MembersMissing {
                 members,
                 asked,
@@ -523,6 +530,8 @@ impl Warning {
                 why,
             });
         }
+        let others = facts.other_values.iter().cloned();
+        warnings.extend(others.map(|values| Self::OtherValues { values }));
         let (asked, members) = (facts.settings.ensemble, fit.members.len().max(1));
         if members < asked {
             warnings.push(Self::MembersMissing {

@@ -47,7 +47,7 @@ const AS_IF: f64 = 0.01;
 /// The states are known where they are not determined on less than this part of a record.
 const OPEN: f64 = 0.05;
 /// A network of few weights, and the seeds that it is learned from: at the least, at the most.
-const FEW_WEIGHTS: usize = 100;
+pub(super) const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
 const SEEDS: u64 = 5;
 /// Free runs whose errors differ by less than this factor follow the records equally well.
@@ -103,17 +103,20 @@ pub fn run(
         let begun: Vec<&Resumed> = begun.filter(|e| e.structure == Structure::Whole).collect();
         let mut found = starts::run(solver, problem, &begun, observer)?;
         if problem.settings.simplify && begun.is_empty() {
-            found = elsewhere::best(solver, problem, found, observer)?;
+            found = elsewhere::best(solver, problem, found, &mut None, observer)?;
         }
         return Ok(whole(found));
     }
     if structures == [Structure::Whole] && earlier.starts.is_empty() {
-        return Ok(whole(seeded(solver, problem, None, observer)?));
+        let found = seeded(solver, problem, None, observer)?;
+        return Ok(whole(elsewhere::best(
+            solver, problem, found, &mut None, observer,
+        )?));
     }
     let mut constants: Option<(f64, Vec<f64>)> = None;
     let mut tried: Vec<(Structure, Kept)> = vec![];
     let mut rungs = vec![];
-    let mut stopped = false;
+    let (mut stopped, mut rests) = (false, None);
     for structure in structures {
         let begun = earlier.starts.iter().filter(|e| e.structure == structure);
         let begun: Vec<&Resumed> = begun.collect();
@@ -135,7 +138,8 @@ pub fn run(
                     let ranks = rank(a).partial_cmp(&rank(b));
                     ranks.expect("ranks are numbers")
                 });
-                seeded(solver, &own, simpler, observer)
+                let found = seeded(solver, &own, simpler, observer)?;
+                elsewhere::best(solver, &own, found, &mut rests, observer)
             } else {
                 let mut quiet = Quiet::new(observer, Trial::Structure(structure));
                 if let Some(found) = like_simpler(&mut quiet)? {
@@ -143,11 +147,7 @@ pub fn run(
                 }
                 let first = starts::run(solver, &own, &[], &mut quiet)?;
                 drop(quiet);
-                if structure == Structure::Few {
-                    Ok(first)
-                } else {
-                    elsewhere::best(solver, &own, first, observer)
-                }
+                elsewhere::best(solver, &own, first, &mut rests, observer)
             }
         });
         let kept = match learned {

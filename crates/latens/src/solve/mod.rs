@@ -36,6 +36,7 @@ use crate::numerics::step::Stepper;
 use crate::record::Record;
 use batch::evidence::Evidence;
 use checkpoint::{Checkpoint, Start};
+pub use elsewhere::Elsewhere;
 use kept::Checkpoints;
 pub use registry::{OWN, defaults, find, register, resolve, same_solver, solvers};
 pub use starts::Attempt;

@@ -10,7 +10,9 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::batch::ways::LOST;
 use super::checkpoint::{Resumed, Start};
+use super::elsewhere::Elsewhere;
 use super::{Learned, Observer, PassReport, Problem, Progress, Solver, kept};
 use crate::Error;
 use crate::described;
@@ -44,6 +46,8 @@ pub struct Kept {
     /// Each with its seed: the best first, then, in an ensemble, the others.
     pub learned: Vec<(u64, Learned)>,
     pub attempts: Vec<Attempt>,
+    /// Other values of the constants that explain the data nearly as well.
+    pub elsewhere: Vec<Elsewhere>,
     /// Whether the observer ended one before its time.
     pub stopped: bool,
 }
@@ -154,9 +158,8 @@ fn failure(learned: &Learned) -> Option<String> {
             learned.consistency.sqrt()
         ));
     }
-    // a channel's range is some three times its standard deviation
     // not a number where no channel moves: then there is nothing to say
-    let lost = learned.free_run > 1.0 / 3.0;
+    let lost = learned.free_run > LOST;
     lost.then(|| "its free run predicts the measurements no better than a constant".into())
 }
 
@@ -207,6 +210,7 @@ fn keep(outcomes: Vec<(u64, Outcome)>, all: bool) -> Result<Kept, Error> {
     Ok(Kept {
         learned: seeded.collect(),
         attempts,
+        elsewhere: vec![],
         stopped,
     })
 }

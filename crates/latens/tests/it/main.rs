@@ -14,6 +14,7 @@ mod layers;
 mod newton;
 #[path = "../../../latens-model/tests/it/oracle/mod.rs"]
 mod oracle;
+mod other_values;
 mod predictions;
 mod recursions;
 mod resume;

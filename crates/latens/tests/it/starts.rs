@@ -141,3 +141,87 @@ fn what_is_certain_is_not_looked_for_again() {
     let hidden = fit.facts.records[0].mean_nrmse_hidden.unwrap();
     assert!(hidden < 5e-4, "{hidden}");
 }
+
+/// Guesses and random weights may leave the states far from anything that the equations can follow: there
+/// they bend along any step, and the objective itself has to say which one helps.
+#[test]
+fn a_start_far_from_the_valley_gets_there() {
+    let text = r#"
+[time]
+step = 0.1
+method = "rk4"
+[inputs]
+D = "1/h"
+[states]
+X = { derivative = "mu(S)*X - D*X", start = 0.5 }
+S = { derivative = "D*(10 - S) - mu(S)*X/Y", start = 5 }
+[networks.mu]
+layers = ["8 tanh"]
+[unknowns]
+Y = { guess = 0.25, scale = 0.25, positive = true }
+[measurements]
+S = "S"
+[truth]
+X = "0.5*S/(1.5 + S)*X - D*X"
+S = "D*(10 - S) - 0.5*S/(1.5 + S)*X/Y"
+Y = 0.45
+[simulation]
+steps = 400
+inputs = { D = "0.2 + 0.1*sin(0.5*t)" }
+"#;
+    let model = Model::from_text("bioreactor", text).unwrap();
+    for seed in 1..=3 {
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(0.02))],
+            seed,
+            ..Simulation::default()
+        };
+        let record = simulate(&model, &simulation).unwrap();
+        let settings = Settings {
+            simplify: false,
+            seed,
+            ..defaults("batch")
+        };
+        let fit = fit(&model, &[record], &settings, &mut Silent).unwrap();
+        let error = fit.facts.records[0].nrmse["S"].unwrap();
+        assert!(error < 0.03, "seed {seed}: {error}");
+    }
+}
+
+/// A tank that begins empty: √|h| has no derivative there, and the record says exactly 0.
+#[test]
+fn a_tank_may_begin_empty() {
+    let text = r#"
+[time]
+step = 0.1
+method = "rk4"
+[inputs]
+q = "l/min"
+[states]
+h = { derivative = "(q - k*sqrt(abs(h)))/A", start = 0 }
+[unknowns]
+k = { guess = 1, positive = true }
+A = { guess = 1, positive = true }
+[measurements]
+h = "h"
+[truth]
+k = 0.9
+A = 2.5
+[simulation]
+steps = 300
+inputs = { q = "if(t < 1, 0, 2 + 0.8*sin(0.5*t))" }
+"#;
+    let model = Model::from_text("tank", text).unwrap();
+    let simulation = Simulation {
+        noise: vec![Some(NoiseLevel::OfRange(0.01))],
+        seed: 1,
+        ..Simulation::default()
+    };
+    let mut record = simulate(&model, &simulation).unwrap();
+    record.outputs[..10].fill(0.0);
+    let fit = fit(&model, &[record], &defaults("batch"), &mut Silent).unwrap();
+    for (constant, truth) in fit.facts.unknowns.iter().zip([0.9, 2.5]) {
+        let off = (constant.value - truth) / constant.std;
+        assert!(off.abs() < 4.0, "{} {off}", constant.name);
+    }
+}

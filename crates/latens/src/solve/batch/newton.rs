@@ -329,10 +329,18 @@ impl<'a> Newton<'a> {
             .map(|(b, (t, p))| b - t / p)
             .collect();
         let before = iterate.cost.total();
-        let mut refused = false;
+        let (first, mut bends, mut least) = (damping.clone(), self.bends(), least);
+        let (mut refused, mut moves) = (false, false);
         while let Some(factor) = damping.factor(equations, self.prior) {
             let increment = normal::solve(&factor, &gradient);
             if damping.predicted(equations, self.prior, &increment, &gradient) < least {
+                if refused && !moves {
+                    // far from the valley the equations bend along any step: then what the objective
+                    // itself says of a straight one
+                    (bends, least) = (false, f64::NEG_INFINITY);
+                    *damping = first.clone();
+                    continue;
+                }
                 if refused || !damping.lower() {
                     return Ok(false);
                 }
@@ -341,7 +349,7 @@ impl<'a> Newton<'a> {
             let (mut theta, mut increment) = self.within_bounds(&iterate.theta, increment, &factor);
             refused = true;
             let mut bent = None;
-            if self.bends() {
+            if bends {
                 let (b, expected) = self.bend(iterate, passes, &increment)?;
                 let bend = normal::solve(&factor, &b);
                 let [own, straight] =
@@ -365,6 +373,7 @@ impl<'a> Newton<'a> {
                 simulates: self.simulates,
             };
             let moved = self.ask(&theta, question, &[&iterate.states, passes])?;
+            moves = true;
             let prior = half_square(theta.iter().copied(), self.prior);
             let model = moved.numbers.iter().map(|m| m[0]).sum::<f64>() + prior;
             let model = bent.map_or(model, |(.., expected)| expected);

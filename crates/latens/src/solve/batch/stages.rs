@@ -40,7 +40,7 @@ pub(super) const ON_THE_WAY: Limits = Limits {
     hopeless: f64::INFINITY,
 };
 /// With noise the evidence chooses the noise of the states: a stage has to be near its minimum.
-const NOISY_WAY: Limits = Limits {
+pub(super) const NOISY_WAY: Limits = Limits {
     tolerance: 0.01,
     patience: 2,
     ..ON_THE_WAY

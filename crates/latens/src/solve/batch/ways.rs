@@ -1,24 +1,36 @@
 //! More than one way in.
 //!
 //! Loose physics first finds hidden trajectories without simulating anything, and is the way for
-//! networks. Where only constants are unknown and that way ends at a model that does not explain
+//! networks, from random weights. Where those lead nowhere, as in a system that grows, the networks are
+//! fitted to what they must have put out, noise and all. Where only constants are unknown and that way ends at a model that does not explain
 //! the data, others are tried: tight physics from the guesses (output error), pieces of the
 //! records each with a start of its own (multiple shooting), and other values of the constants
 //! within their scales. What follows the records best in a free run, or the records to validate
 //! with where there are any, is gone on with.
 
-use super::newton::{End, Newton};
+use super::damping::Damping;
+use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
+use super::regress::regress;
 use super::settle::settle;
-use super::stages::{Begin, Best, Tightened, first_prior, stage_noise, tighten};
+use super::stages::{Begin, Best, NOISY_WAY, Tightened, first_prior, stage_noise, tighten};
 use crate::Error;
 use crate::look::RESOLUTION;
-use crate::solve::{Observer, Problem, Quiet, Trial, halves};
+use crate::solve::checkpoint::Checkpoint;
+use crate::solve::{Learned, Observer, Problem, Quiet, Trial, halves};
 
 /// The data are explained where a free run errs by no more than this many times their noise.
 const EXPLAINED: f64 = 1.3;
 /// Without noise, by no more than this many times the resolution.
 const EXPLAINED_RESOLUTION: f64 = 10.0;
+/// Where a constant is held, all else need not be at its best.
+const HELD: Limits = Limits {
+    iterations: 15,
+    ..NOISY_WAY
+};
+/// A channel's range is some three times its standard deviation: a free run that errs by more than this part
+/// of the range is worth no more than a constant.
+pub(in crate::solve) const LOST: f64 = 1.0 / 3.0;
 /// Pieces of a record, and the fewest samples of one.
 const PIECES: usize = 8;
 const FEWEST: usize = 40;
@@ -45,7 +57,24 @@ pub(super) fn best(
     let guess = theta.clone();
     let mut found =
         Begin::loose(problem, theta).and_then(|begin| tighten(problem, begin, observer));
-    if !only_constants(problem) || matches!(found, Err(Error::Stopped)) || done(problem, &found) {
+    if !only_constants(problem) {
+        return match &problem.prior.outputs {
+            Some(signals) if problem.noisy() && is_lost(&found) => {
+                let prior = first_prior(problem, problem.settings);
+                let theta = regress(problem.model, problem.records, signals, guess, &prior);
+                let begin = Begin::loose(problem, theta).map(|begin| Begin {
+                    reports: found.as_ref().map_or(vec![], |f| f.reports.clone()),
+                    ..begin
+                });
+                better(
+                    found,
+                    begin.and_then(|begin| tighten(problem, begin, observer)),
+                )
+            }
+            _ => found,
+        };
+    }
+    if matches!(found, Err(Error::Stopped)) || done(problem, &found) {
         return found;
     }
     let go_on =
@@ -86,6 +115,14 @@ pub(super) fn best(
         }
     }
     found
+}
+
+/// Whether a way has led nowhere: it diverged, or its free run is no better than a constant.
+fn is_lost(found: &Result<Tightened, Error>) -> bool {
+    match found {
+        Ok(found) => !found.stopped && -found.best.at.merit() > LOST,
+        Err(error) => matches!(error, Error::Diverged(_)),
+    }
 }
 
 /// Whether there is nothing to look for any more.
@@ -232,6 +269,43 @@ pub(super) fn pieces_predict_better(
     } else {
         Ok(None)
     }
+}
+
+/// θ with an entry held at a value and all else refitted from what was learned, and how many times larger the
+/// objective is there; `None` where it is lost.
+pub(in crate::solve) fn held(
+    problem: &Problem,
+    learned: &Learned,
+    (entry, value): (usize, f64),
+    observer: &mut dyn Observer,
+) -> Result<Option<(f64, Vec<f64>)>, Error> {
+    let Checkpoint::Stage(at) = &learned.checkpoint else {
+        return Ok(None);
+    };
+    let problem = &Placed::new(problem)?;
+    let newton = Newton::new(problem, &at.prior, &learned.noise).holding(entry);
+    let mut theta = learned.theta.clone();
+    theta[entry] = value;
+    let states = learned.smoothed.iter().map(|s| s.states.clone());
+    let states = problem.put(states.collect())?;
+    let base = newton.cost(&learned.theta, &states)?.total();
+    let states = newton.smoothed(&theta, &states)?;
+    let mut iterate = Iterate {
+        cost: newton.cost(&theta, &states)?,
+        theta,
+        states,
+    };
+    let mut counter = Counter {
+        stage: 0,
+        stages: 1,
+        observer,
+    };
+    let end = newton.minimise(&mut iterate, &mut Damping::default(), &HELD, &mut counter);
+    if let Some(End::Stopped(_)) = unless_lost(end)? {
+        return Err(Error::Stopped);
+    }
+    let ratio = iterate.cost.total() / base;
+    Ok(ratio.is_finite().then_some((ratio, iterate.theta)))
 }
 
 /// Whether θ has no weights.
