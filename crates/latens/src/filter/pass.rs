@@ -14,12 +14,12 @@ use rayon::prelude::*;
 use super::kalman::StateFilter;
 use super::sensitivity::Sensitivity;
 use super::smoother::Smoother;
-use crate::model::Point;
 use crate::model::simd::LANES;
 use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
+use crate::model::{Point, Workspace};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
-use crate::numerics::step::{Departure, Linearised};
+use crate::numerics::step::{Departure, LaneScratch, Linearised};
 
 /// Samples of a block. F_θ is kept for two of them, so it should not be long; a long one wakes
 /// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
@@ -184,6 +184,14 @@ struct Block<'a> {
     variance: &'a mut [f64],
 }
 
+/// What a thread needs to linearise samples.
+struct Room {
+    scratch: LaneScratch,
+    h: Vec<f64>,
+    /// For H_θ, where it is asked for and a channel depends on θ.
+    alone: Option<Workspace<f64>>,
+}
+
 impl Smoother<'_> {
     /// The filter on the increments at a trajectory.
     #[doc(hidden)]
@@ -225,18 +233,20 @@ impl Smoother<'_> {
         let mut sensitivity = equations
             .as_ref()
             .map(|_| Sensitivity::new(n, system.unknown_channels().len(), self.theta.len()));
-        let room = || -> Vec<Linearised> {
+        let linearised = || -> Vec<Linearised> {
             let mut step = self.stepper.linearised();
             if !with_theta {
                 (step.f_theta, step.h_theta) = (Vec::new(), Vec::new());
             }
             vec![step; BLOCK.min(self.record.len())]
         };
-        let (mut steps, mut next_steps) = (room(), room());
+        let (mut steps, mut next_steps) = (linearised(), linearised());
+        let pieces = BLOCK.min(self.record.len()).div_ceil(PIECE);
+        let mut rooms: Vec<Room> = (0..pieces).map(|_| self.room(with_theta)).collect();
         let mut blocks = pass.blocks(n, c);
         let mut rest = blocks.as_mut_slice();
         if let Some(first) = rest.first_mut() {
-            self.linearise_block(states, with_theta, first, &mut steps);
+            self.linearise_block(states, with_theta, first, &mut steps, &mut rooms);
         }
         while let Some((block, later)) = rest.split_first_mut() {
             rayon::join(
@@ -246,7 +256,8 @@ impl Smoother<'_> {
                 },
                 || {
                     if let Some(next) = later.first_mut() {
-                        self.linearise_block(states, with_theta, next, &mut next_steps);
+                        let steps = &mut next_steps;
+                        self.linearise_block(states, with_theta, next, steps, &mut rooms);
                     }
                 },
             );
@@ -260,30 +271,37 @@ impl Smoother<'_> {
         pass
     }
 
-    /// f_o and h with their derivatives at the samples of a block.
+    fn room(&self, with_theta: bool) -> Room {
+        let system = self.stepper.system();
+        let h_theta = with_theta && !system.unknown_channels().is_empty();
+        Room {
+            scratch: self.stepper.lane_scratch(),
+            h: vec![0.0; LANES * system.measurements()],
+            alone: h_theta.then(|| system.workspace()),
+        }
+    }
+
+    /// f_o and h with their derivatives at the samples of a block; each piece of it has its own room.
     fn linearise_block(
         &self,
         states: &Trajectory,
         with_theta: bool,
         block: &mut Block,
         steps: &mut [Linearised],
+        rooms: &mut [Room],
     ) {
         let (system, record) = (self.stepper.system(), self.record);
         let (n, c) = (system.states(), system.measurements());
-        let channels = system.unknown_channels().len();
-        let room = || {
-            let h_theta = channels > 0 && with_theta;
-            let alone = h_theta.then(|| system.workspace::<f64>());
-            (self.stepper.lane_scratch(), vec![0.0; LANES * c], alone)
-        };
         (block.mean.par_chunks_mut(PIECE * n))
             .zip(block.innovation.par_chunks_mut(PIECE * c))
             .zip(block.f_x.par_chunks_mut(PIECE * n * n))
             .zip(block.h.par_chunks_mut(PIECE * c * n))
             .zip(steps.par_chunks_mut(PIECE))
+            .zip(rooms)
             .enumerate()
-            .for_each_init(room, |(scratch, h, alone), (piece, parts)| {
+            .for_each(|(piece, (parts, room))| {
                 let ((((defects, residuals), f_x), h_x), steps) = parts;
+                let Room { scratch, h, alone } = room;
                 let first = block.first + piece * PIECE;
                 let groups = (defects.chunks_mut(LANES * n))
                     .zip(residuals.chunks_mut(LANES * c))
