@@ -47,12 +47,6 @@ impl NormalEquations {
         }
     }
 
-    /// Whether the `count`-th row is among those of A. The first is not, where any are left out:
-    /// at the start of a record nothing depends on θ yet.
-    pub fn keeps(&self, count: usize) -> bool {
-        stands_in_a(count, self.thinning)
-    }
-
     /// b and the waiting rows, panel by panel, for the caller to add to: to each panel as many.
     pub fn panels(&mut self) -> impl IndexedParallelIterator<Item = (&mut [f64], &mut Vec<f64>)> {
         self.b.par_chunks_mut(WIDTH).zip(&mut self.panels)
@@ -64,7 +58,7 @@ impl NormalEquations {
         while !residuals.is_empty() {
             // as far as the row that fills a block
             let waiting = self.panels.first().map_or(0, |p| p.len() / WIDTH);
-            let mut kept = (0..residuals.len()).filter(|k| self.keeps(count + k));
+            let mut kept = (0..residuals.len()).filter(|k| keeps(count + k, self.thinning));
             let last = kept.nth(BLOCK - 1 - waiting);
             let end = last.map_or(residuals.len(), |k| k + 1);
             let (own, own_residuals) = (&rows[..end * n], &residuals[..end]);
@@ -74,7 +68,7 @@ impl NormalEquations {
                 let parts = own.chunks_exact(n).map(|row| &row[place.clone()]);
                 for (k, (part, residual)) in parts.zip(own_residuals).enumerate() {
                     b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
-                    if stands_in_a(first + k, thinning) {
+                    if keeps(first + k, thinning) {
                         let end = waiting.len() + WIDTH;
                         waiting.extend(part);
                         waiting.resize(end, 0.0);
@@ -234,7 +228,9 @@ impl NormalEquations {
     }
 }
 
-fn stands_in_a(count: usize, thinning: usize) -> bool {
+/// Whether the `count`-th row is among those of A, of which so many stand for one. The first is not, where
+/// any are left out: at the start of a record nothing depends on θ yet.
+pub(crate) fn keeps(count: usize, thinning: usize) -> bool {
     count % thinning == thinning / 2
 }
 
