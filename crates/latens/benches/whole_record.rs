@@ -2,7 +2,8 @@
 //! the machine's peak, memory, and growth with the record and with θ.
 //!
 //! `profile` fits the built-in systems, chains of masses and a long record on one thread, counts stages and
-//! iterations, and gives what the parts of an iteration cost, in µs a sample and as shares; `chain N` prints
+//! iterations, and gives what the parts of an iteration cost, in µs a sample and as shares; `threads` gives what
+//! two threads make of each part and of a whole fit; `chain N` prints
 //! the model file of a chain of N masses. Without a word the elimination is measured:
 //!
 //! The record is Hodgkin–Huxley's: 50,000 samples, four states, three channels, 741 parameters.
@@ -10,7 +11,7 @@
 //! fused multiply–adds in registers, in the same run on as many threads, turn by turn. Times are the
 //! least of a few turns. The other parts of an iteration are timed for comparison.
 //!
-//! `cargo bench -p latens --bench whole_record [-- profile | chain N]`
+//! `cargo bench -p latens --bench whole_record [-- profile | threads | chain N]`
 
 use latens::filter::Smoother;
 use latens::look::prior::initial_theta;
@@ -40,6 +41,7 @@ fn main() {
     {
         ["chain", masses] => print!("{}", chain(masses.parse().expect("a number of masses"))),
         ["profile"] => on(1, profile),
+        ["threads"] => threads(),
         _ => elimination(),
     }
 }
@@ -129,69 +131,54 @@ fn profile() {
 
 fn profile_of(name: &str, text: &str, steps: Option<usize>, fits: bool) {
     let case = Case::of(text, steps);
-    let (stepper, samples) = (case.stepper(), case.record.len());
-    let smoother = case.smoother(&stepper);
-    let (states, p) = (&case.states, case.theta.len());
-    let thinning = (case.record.outputs.len() / (ROWS * p.max(100))).max(1);
-    let (_, pass) = smoother.eliminate(states, thinning, 0);
-    let increment = vec![1e-3; p];
-    let parts = [
-        (
-            "elimination",
-            least(3, || smoother.eliminate(states, thinning, 0)),
-        ),
-        ("forward", least(3, || smoother.forward(states))),
-        (
-            "shift of θ",
-            least(3, || smoother.shift(states, &increment, &pass)),
-        ),
-        (
-            "backward",
-            least(3, || smoother.backward(&pass, &pass.means)),
-        ),
-        ("objective", least(3, || smoother.cost(states))),
-        (
-            "free run",
-            least(3, || {
-                score::free_run(&stepper, &case.record, &case.theta, states.row(0))
-            }),
-        ),
-    ];
-    // of one step of θ that is taken at once: the states are smoothed twice at the new θ
-    let times = [1.0, 2.0, 1.0, 3.0, 3.0, 1.0];
-    let sum: f64 = parts
-        .iter()
-        .zip(times)
-        .map(|((_, s), times)| s * times)
-        .sum();
+    let (samples, p) = (case.record.len(), case.theta.len());
+    let parts = case.parts();
+    let sum: f64 = parts.iter().map(|part| part.seconds * part.times).sum();
     println!(
         "{name}: {samples} samples, {} states, d_θ {p}",
         case.model.system.states()
     );
-    for ((part, seconds), times) in parts.iter().zip(times) {
+    for Part {
+        name,
+        seconds,
+        times,
+    } in parts
+    {
         let each = 1e6 * seconds / samples as f64;
         println!(
-            "  {part:<14} {each:>9.3} µs a sample, {:>3.0} % of an iteration",
+            "  {name:<26} {each:>9.3} µs a sample, {:>3.0} % of an iteration",
             100.0 * times * seconds / sum
         );
     }
     if fits {
-        let mut counted = Counted::default();
         let start = Instant::now();
-        let mut job = Job::new(case.model.clone()).expect("settings");
-        let source = Source::of_record(case.record.clone(), &job.model).expect("a record");
-        job.add(Role::Train, source);
-        let found = job.run(&mut counted);
-        let error = found
-            .ok()
-            .and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
-        let error = error.unwrap_or(f64::NAN);
+        let (counted, error) = case.fit();
         let (stages, iterations) = (counted.stages, counted.iterations);
         let seconds = start.elapsed().as_secs_f64();
         println!(
             "  fit: {stages} stages, {iterations} iterations, {seconds:.1} s, hidden error {error:.1e}"
         );
     }
+}
+
+/// What two threads make of the parts of an iteration, and of a fit, on one record.
+fn threads() {
+    let text = systems::find("hodgkin-huxley").expect("an embedded system");
+    let case = Case::of(text, Some(5_000));
+    let [one, two] = [1, 2].map(|threads| on(threads, || case.parts()));
+    println!("hodgkin-huxley, {} samples", case.record.len());
+    println!("{:<28} {:>9} {:>9} {:>6}", "ms", "1 thread", "2", "ratio");
+    let line = |name: &str, [one, two]: [f64; 2]| {
+        let (first, second) = (1e3 * one, 1e3 * two);
+        println!("{name:<28} {first:>9.2} {second:>9.2} {:>6.2}", one / two);
+    };
+    for (one, two) in one.iter().zip(&two) {
+        line(one.name, [one.seconds, two.seconds]);
+    }
+    line(
+        "fit",
+        [1, 2].map(|threads| on(threads, || least(2, || case.fit()))),
+    );
 }
 
 fn elimination() {
@@ -231,9 +218,9 @@ fn elimination() {
 }
 
 /// Runs on a pool of its own.
-fn on(threads: usize, work: impl FnOnce() + Send) {
+fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.expect("a thread pool").install(work);
+    pool.expect("a thread pool").install(work)
 }
 
 fn growth(cases: [(&str, usize); 4]) {
@@ -309,12 +296,76 @@ impl Case {
         }
     }
 
-    /// The parts of a Newton step.
+    /// The parts of a Newton step on the solver's way, with a step that is taken at once: the states are
+    /// smoothed twice at the new θ.
+    fn parts(&self) -> Vec<Part> {
+        let (stepper, p) = (self.stepper(), self.theta.len());
+        let (smoother, states) = (self.smoother(&stepper), &self.states);
+        let thinning = (self.record.outputs.len() / (ROWS * p.max(100))).max(1);
+        let (equations, pass) = smoother.eliminate(states, thinning, 0);
+        let increment = vec![1e-3; p];
+        let part = |name, times, seconds| Part {
+            name,
+            seconds,
+            times,
+        };
+        vec![
+            part(
+                "elimination",
+                1.0,
+                least(5, || smoother.eliminate(states, thinning, 0)),
+            ),
+            part(
+                "factor and solve",
+                1.0,
+                least(5, || {
+                    let factor = equations.factor(&vec![1.0; p]).expect("definite");
+                    normal::solve(&factor, &equations.b)
+                }),
+            ),
+            part(
+                "shift of θ",
+                1.0,
+                least(5, || smoother.shift(states, &increment, &pass)),
+            ),
+            part(
+                "backward",
+                3.0,
+                least(5, || smoother.backward(&pass, &pass.means)),
+            ),
+            part("forward", 2.0, least(5, || smoother.forward(states))),
+            part("objective", 3.0, least(5, || smoother.cost(states))),
+            part(
+                "free run",
+                1.0,
+                least(5, || {
+                    score::free_run(&stepper, &self.record, &self.theta, states.row(0))
+                }),
+            ),
+            part(
+                "eigenvalues and vectors",
+                0.0,
+                least(2, || equations.spectrum(&vec![1.0; p])),
+            ),
+        ]
+    }
+
+    /// A whole fit: its stages and iterations, and the error of the hidden states.
+    fn fit(&self) -> (Counted, f64) {
+        let mut counted = Counted::default();
+        let mut job = Job::new(self.model.clone()).expect("settings");
+        let source = Source::of_record(self.record.clone(), &job.model).expect("a record");
+        job.add(Role::Train, source);
+        let found = job.run(&mut counted).ok();
+        let error = found.and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
+        (counted, error.unwrap_or(f64::NAN))
+    }
+
+    /// One elimination with all rows, beside the machine's peak, and the parts of a Newton step.
     fn iteration(&self, threads: usize) {
         let (stepper, p) = (self.stepper(), self.theta.len());
         let smoother = self.smoother(&stepper);
         let (states, rows) = (&self.states, self.record.outputs.len());
-        let thinning = (rows / (ROWS * p)).max(1);
         let (mut full, mut peak) = (f64::INFINITY, 0.0);
         for _ in 0..3 {
             full = least(1, || smoother.eliminate(states, 1, 0)).min(full);
@@ -329,39 +380,17 @@ impl Case {
             100.0 * rate / peak,
             peak / 1e9
         );
-        let part = |name: &str, seconds: f64| println!("  {name:<30} {seconds:.4} s");
-        part(
-            &format!("elimination, thinned by {thinning}"),
-            least(5, || smoother.eliminate(states, thinning, 0)),
-        );
-        let (equations, pass) = smoother.eliminate(states, thinning, 0);
-        part(
-            "factor and solve",
-            least(5, || {
-                let factor = equations.factor(&vec![1.0; p]).expect("definite");
-                normal::solve(&factor, &equations.b)
-            }),
-        );
-        part(
-            "eigenvalues and vectors",
-            least(3, || equations.spectrum(&vec![1.0; p])),
-        );
-        let increment = vec![1e-3; p];
-        part(
-            "shift of θ",
-            least(5, || smoother.shift(states, &increment, &pass)),
-        );
-        part(
-            "backward",
-            least(5, || smoother.backward(&pass, &pass.means)),
-        );
-        part("forward, θ fixed", least(5, || smoother.forward(states)));
-        part("objective", least(5, || smoother.cost(states)));
-        part(
-            "two smoother steps",
-            least(5, || smoother.minimise(states.clone(), 2)),
-        );
+        for Part { name, seconds, .. } in self.parts() {
+            println!("  {name:<30} {seconds:.4} s");
+        }
     }
+}
+
+/// A part of an iteration: its seconds, and how often it is done.
+struct Part {
+    name: &'static str,
+    seconds: f64,
+    times: f64,
 }
 
 /// The least time of a few calls in seconds.

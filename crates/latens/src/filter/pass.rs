@@ -4,24 +4,24 @@
 //!
 //! At a given trajectory the samples' linearisations have nothing to do with each other: they
 //! are shared out among the threads, a block of samples at a time. Only the filter goes from
-//! sample to sample; it works on one block while the next is linearised. Nothing depends on the
-//! number of threads, not even the rounding.
+//! sample to sample; it works on one block while the next is linearised, and the one before goes into the
+//! normal equations. Nothing depends on the number of threads, not even the rounding.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::kalman::StateFilter;
-use super::sensitivity::Sensitivity;
+use super::sensitivity::{Coefficients, Sensitivity};
 use super::smoother::Smoother;
-use crate::model::Point;
 use crate::model::simd::LANES;
 use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
+use crate::model::{Point, Workspace};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
-use crate::numerics::step::{Departure, Linearised};
+use crate::numerics::step::{Departure, LaneScratch, Linearised};
 
-/// Samples of a block. F_θ is kept for two of them, so it should not be long; a long one wakes
+/// Samples of a block. F_θ is kept for three of them, so it should not be long; a long one wakes
 /// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
 const BLOCK: usize = 256;
 /// Samples that a thread linearises in one go.
@@ -184,6 +184,21 @@ struct Block<'a> {
     variance: &'a mut [f64],
 }
 
+/// Which rows stand in A.
+#[derive(Clone, Copy)]
+struct Rows {
+    thinning: usize,
+    phase: usize,
+}
+
+/// What a thread needs to linearise samples.
+struct Room {
+    scratch: LaneScratch,
+    h: Vec<f64>,
+    /// For H_θ, where it is asked for and a channel depends on θ.
+    alone: Option<Workspace<f64>>,
+}
+
 impl Smoother<'_> {
     /// The filter on the increments at a trajectory.
     #[doc(hidden)]
@@ -202,7 +217,8 @@ impl Smoother<'_> {
         phase: usize,
     ) -> (NormalEquations, Forward) {
         let mut equations = NormalEquations::new(self.theta.len(), thinning);
-        let pass = self.sweep(states, Some((&mut equations, phase)));
+        let rows = Rows { thinning, phase };
+        let pass = self.sweep(states, Some((&mut equations, rows)));
         equations.flush();
         (equations, pass)
     }
@@ -210,7 +226,7 @@ impl Smoother<'_> {
     fn sweep(
         &self,
         states: &Trajectory,
-        equations: Option<(&mut NormalEquations, usize)>,
+        equations: Option<(&mut NormalEquations, Rows)>,
     ) -> Forward {
         let system = self.stepper.system();
         let (n, c) = (system.states(), system.measurements());
@@ -219,71 +235,92 @@ impl Smoother<'_> {
         let from_mean: Vec<f64> = from_mean.map(|(m, x)| m - x).collect();
         let mut filter = StateFilter::new(&from_mean, &self.noise.start);
         let with_theta = equations.is_some();
-        let phase = equations.as_ref().map_or(0, |(_, phase)| *phase);
-        let mut counts = vec![phase; c];
-        let mut equations = equations.map(|(equations, _)| equations);
-        let mut sensitivity = equations
-            .as_ref()
-            .map(|_| Sensitivity::new(n, system.unknown_channels().len(), self.theta.len()));
-        let room = || -> Vec<Linearised> {
+        let rows = equations.as_ref().map(|(_, rows)| *rows);
+        let mut counts = vec![rows.map_or(0, |rows| rows.phase); c];
+        let channels = system.unknown_channels().len();
+        let mut elimination = equations
+            .map(|(equations, _)| (Sensitivity::new(n, channels, self.theta.len()), equations));
+        let found = || rows.map(|rows| Coefficients::new(n, channels, rows.thinning));
+        let (mut found, mut found_before) = (found(), found());
+        let linearised = || -> Vec<Linearised> {
             let mut step = self.stepper.linearised();
             if !with_theta {
                 (step.f_theta, step.h_theta) = (Vec::new(), Vec::new());
             }
             vec![step; BLOCK.min(self.record.len())]
         };
-        let (mut steps, mut next_steps) = (room(), room());
+        let (mut steps, mut next_steps) = (linearised(), linearised());
+        let mut steps_before = if with_theta { linearised() } else { Vec::new() };
+        let pieces = BLOCK.min(self.record.len()).div_ceil(PIECE);
+        let mut rooms: Vec<Room> = (0..pieces).map(|_| self.room(with_theta)).collect();
+        let mut propagate = |found: &Option<Coefficients>, steps: &[Linearised]| {
+            if let (Some((sensitivity, equations)), Some(found)) = (&mut elimination, found) {
+                let steps = &steps[..found.len()];
+                sensitivity.propagate(found, steps, self.stepper.rows(), equations);
+            }
+        };
         let mut blocks = pass.blocks(n, c);
         let mut rest = blocks.as_mut_slice();
         if let Some(first) = rest.first_mut() {
-            self.linearise_block(states, with_theta, first, &mut steps);
+            self.linearise_block(states, with_theta, first, &mut steps, &mut rooms);
         }
         while let Some((block, later)) = rest.split_first_mut() {
+            if let (Some(found), Some(before)) = (&mut found, &found_before) {
+                found.follow(before);
+            }
+            let on = || self.filter(&mut filter, block, found.as_mut(), &mut counts);
+            let ahead = || {
+                if let Some(next) = later.first_mut() {
+                    let steps = &mut next_steps;
+                    self.linearise_block(states, with_theta, next, steps, &mut rooms);
+                }
+            };
             rayon::join(
-                || {
-                    let with = sensitivity.as_mut().zip(equations.as_deref());
-                    self.filter(&mut filter, block, with, &mut counts);
-                },
-                || {
-                    if let Some(next) = later.first_mut() {
-                        self.linearise_block(states, with_theta, next, &mut next_steps);
-                    }
-                },
+                || propagate(&found_before, &steps_before),
+                || rayon::join(on, ahead),
             );
-            if let (Some(sensitivity), Some(equations)) = (&mut sensitivity, &mut equations) {
-                let count = block.mean.len() / n;
-                sensitivity.propagate(&steps[..count], self.stepper.rows(), equations);
+            std::mem::swap(&mut found, &mut found_before);
+            if with_theta {
+                std::mem::swap(&mut steps, &mut steps_before);
             }
             std::mem::swap(&mut steps, &mut next_steps);
             rest = later;
         }
+        propagate(&found_before, &steps_before);
         pass
     }
 
-    /// f_o and h with their derivatives at the samples of a block.
+    fn room(&self, with_theta: bool) -> Room {
+        let system = self.stepper.system();
+        let h_theta = with_theta && !system.unknown_channels().is_empty();
+        Room {
+            scratch: self.stepper.lane_scratch(),
+            h: vec![0.0; LANES * system.measurements()],
+            alone: h_theta.then(|| system.workspace()),
+        }
+    }
+
+    /// f_o and h with their derivatives at the samples of a block; each piece of it has its own room.
     fn linearise_block(
         &self,
         states: &Trajectory,
         with_theta: bool,
         block: &mut Block,
         steps: &mut [Linearised],
+        rooms: &mut [Room],
     ) {
         let (system, record) = (self.stepper.system(), self.record);
         let (n, c) = (system.states(), system.measurements());
-        let channels = system.unknown_channels().len();
-        let room = || {
-            let h_theta = channels > 0 && with_theta;
-            let alone = h_theta.then(|| system.workspace::<f64>());
-            (self.stepper.lane_scratch(), vec![0.0; LANES * c], alone)
-        };
         (block.mean.par_chunks_mut(PIECE * n))
             .zip(block.innovation.par_chunks_mut(PIECE * c))
             .zip(block.f_x.par_chunks_mut(PIECE * n * n))
             .zip(block.h.par_chunks_mut(PIECE * c * n))
             .zip(steps.par_chunks_mut(PIECE))
+            .zip(rooms)
             .enumerate()
-            .for_each_init(room, |(scratch, h, alone), (piece, parts)| {
+            .for_each(|(piece, (parts, room))| {
                 let ((((defects, residuals), f_x), h_x), steps) = parts;
+                let Room { scratch, h, alone } = room;
                 let first = block.first + piece * PIECE;
                 let groups = (defects.chunks_mut(LANES * n))
                     .zip(residuals.chunks_mut(LANES * c))
@@ -343,13 +380,13 @@ impl Smoother<'_> {
         to.map(from).collect()
     }
 
-    /// The filter over a block, from where it was left; with a sensitivity, also what that needs.
+    /// The filter over a block, from where it was left; where asked for, also what a sensitivity needs.
     /// `counts` are the measurements so far of each channel.
     fn filter(
         &self,
         filter: &mut StateFilter,
         block: &mut Block,
-        mut with: Option<(&mut Sensitivity, &NormalEquations)>,
+        mut found: Option<&mut Coefficients>,
         counts: &mut [usize],
     ) {
         let (n, c) = (filter.mean.len(), self.noise.measurement.len());
@@ -367,8 +404,8 @@ impl Smoother<'_> {
                 let span = self.stepper.span(self.record.gap(i - 1));
                 filter.predict(f_x, &self.noise.process, span.samples);
             }
-            if let Some((sensitivity, _)) = &mut with {
-                sensitivity.advance(f_x);
+            if let Some(found) = &mut found {
+                found.advance(f_x);
             }
             let measured = self.record.output(i).iter().enumerate();
             for (k, _) in measured.filter(|(_, y)| !y.is_nan()) {
@@ -376,10 +413,10 @@ impl Smoother<'_> {
                 let row = &block.h[at * n..(at + 1) * n];
                 let innovation = block.innovation[at] - dot(row, &filter.mean);
                 let variance = filter.correct_lower(row, innovation, self.noise.measurement[k]);
-                if let Some((sensitivity, equations)) = &mut with {
-                    let keep = equations.keeps(counts[k]);
+                if let Some(found) = &mut found {
                     let own = channels.iter().position(|c| *c == k);
-                    sensitivity.correct(row, own, &filter.gain, (innovation, variance), keep);
+                    let misfit = (innovation, variance);
+                    found.correct(row, own, &filter.gain, misfit, counts[k]);
                 }
                 counts[k] += 1;
                 block.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);

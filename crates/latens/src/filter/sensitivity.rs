@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::model::simd;
 use crate::model::small::{multiply, subtract_outer};
-use crate::numerics::linalg::normal::{NormalEquations, WIDTH};
+use crate::numerics::linalg::normal::{self, NormalEquations, WIDTH};
 use crate::numerics::step::Linearised;
 
 /// A panel's piece of a row.
@@ -32,27 +32,10 @@ const ZERO: Piece = [0.0; WIDTH];
 /// ∂(increment)/∂θ along a forward pass.
 pub(crate) struct Sensitivity {
     arch: Arch,
-    states: usize,
     /// Rows of W⁻, with those of H_θ.
     height: usize,
     /// W⁻: for each panel its piece of each row, and as much room for the next.
     w: Vec<Piece>,
-    /// M of the sample before.
-    shrink: Vec<f64>,
-    block: Coefficients,
-}
-
-/// What the filter found at the samples of a block.
-#[derive(Default)]
-struct Coefficients {
-    /// Φ.
-    transition: Vec<f64>,
-    /// Tᵀr.
-    descent: Vec<f64>,
-    /// T of the channels that stand in A.
-    rows: Vec<f64>,
-    /// For each sample, the end of its rows.
-    ends: Vec<usize>,
 }
 
 impl Sensitivity {
@@ -61,81 +44,26 @@ impl Sensitivity {
         let height = states + channels;
         Self {
             arch: simd::arch(),
-            states,
             height,
             w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * height],
-            shrink: vec![0.0; states * height],
-            block: Coefficients::default(),
         }
     }
 
-    /// A step of the filter.
-    pub fn advance(&mut self, f_x: &[f64]) {
-        let (n, height, block) = (self.states, self.height, &mut self.block);
-        let at = block.transition.len();
-        block.transition.resize(at + n * height, 0.0);
-        multiply(f_x, &self.shrink, &mut block.transition[at..], n, height);
-        self.shrink.fill(0.0);
-        for i in 0..n {
-            self.shrink[i * height + i] = 1.0;
-        }
-        block.descent.resize(block.descent.len() + height, 0.0);
-        block.ends.push(block.rows.len());
-    }
-
-    /// A channel of the sample, which stands in A where `keep`; `own` is the place of its H_θ, where it
-    /// has one.
-    pub fn correct(
-        &mut self,
-        h: &[f64],
-        own: Option<usize>,
-        gain: &[f64],
-        (innovation, s): (f64, f64),
-        keep: bool,
-    ) {
-        let (n, height, block) = (self.states, self.height, &mut self.block);
-        let root = s.sqrt();
-        let from = block.descent.len() - height;
-        let start = block.rows.len();
-        block.rows.resize(start + height, 0.0);
-        let seen = &mut block.rows[start..];
-        for (h, row) in h.iter().zip(self.shrink.chunks_exact(height)) {
-            if *h != 0.0 {
-                seen.iter_mut().zip(row).for_each(|(s, m)| *s += h * m);
-            }
-        }
-        if let Some(own) = own {
-            seen[n + own] += 1.0;
-        }
-        for (d, seen) in block.descent[from..].iter_mut().zip(&*seen) {
-            *d += seen * innovation / s;
-        }
-        subtract_outer(&mut self.shrink, gain, seen);
-        if keep {
-            block.rows[start..].iter_mut().for_each(|t| *t /= root);
-            if let Some(end) = block.ends.last_mut() {
-                *end = block.rows.len();
-            }
-        } else {
-            block.rows.truncate(start);
-        }
-    }
-
-    /// Carries W through the samples since the last call, and their rows into the equations.
+    /// Carries W through the samples of a block, and their rows into the equations.
     pub fn propagate(
         &mut self,
+        block: &Coefficients,
         steps: &[Linearised],
         theta_rows: &[usize],
         equations: &mut NormalEquations,
     ) {
-        let (states, arch, block) = (self.states, self.arch, &self.block);
+        let arch = self.arch;
         let parameters = equations.b.len();
         let panels = equations
             .panels()
             .zip(self.w.par_chunks_mut(2 * self.height));
         panels.enumerate().for_each(|(panel, ((b, rows), w))| {
             arch.dispatch(Panel {
-                states,
                 parameters,
                 first: panel * WIDTH,
                 block,
@@ -147,17 +75,112 @@ impl Sensitivity {
             });
         });
         equations.settle();
-        let block = &mut self.block;
-        block.transition.clear();
-        block.descent.clear();
-        block.rows.clear();
-        block.ends.clear();
+    }
+}
+
+/// What the filter found at the samples of a block.
+pub(crate) struct Coefficients {
+    states: usize,
+    /// Rows of W⁻, with those of H_θ.
+    height: usize,
+    /// Every which row of a channel stands in A for all of them.
+    thinning: usize,
+    /// M of the last sample.
+    shrink: Vec<f64>,
+    /// Φ.
+    transition: Vec<f64>,
+    /// Tᵀr.
+    descent: Vec<f64>,
+    /// T of the channels that stand in A.
+    rows: Vec<f64>,
+    /// For each sample, the end of its rows.
+    ends: Vec<usize>,
+}
+
+impl Coefficients {
+    /// Of no sample yet; so many channels depend on θ, and so many rows of A stand for one.
+    pub fn new(states: usize, channels: usize, thinning: usize) -> Self {
+        let height = states + channels;
+        Self {
+            states,
+            height,
+            thinning,
+            shrink: vec![0.0; states * height],
+            transition: vec![],
+            descent: vec![],
+            rows: vec![],
+            ends: vec![],
+        }
+    }
+
+    /// Of no sample yet, after those of another block.
+    pub fn follow(&mut self, before: &Self) {
+        self.shrink.copy_from_slice(&before.shrink);
+        self.transition.clear();
+        self.descent.clear();
+        self.rows.clear();
+        self.ends.clear();
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A step of the filter.
+    pub fn advance(&mut self, f_x: &[f64]) {
+        let (n, height) = (self.states, self.height);
+        let at = self.transition.len();
+        self.transition.resize(at + n * height, 0.0);
+        multiply(f_x, &self.shrink, &mut self.transition[at..], n, height);
+        self.shrink.fill(0.0);
+        for i in 0..n {
+            self.shrink[i * height + i] = 1.0;
+        }
+        self.descent.resize(self.descent.len() + height, 0.0);
+        self.ends.push(self.rows.len());
+    }
+
+    /// The `count`-th measurement of a channel; `own` is the place of its H_θ, where it has one.
+    pub fn correct(
+        &mut self,
+        h: &[f64],
+        own: Option<usize>,
+        gain: &[f64],
+        (innovation, s): (f64, f64),
+        count: usize,
+    ) {
+        let (n, height) = (self.states, self.height);
+        let root = s.sqrt();
+        let from = self.descent.len() - height;
+        let start = self.rows.len();
+        self.rows.resize(start + height, 0.0);
+        let seen = &mut self.rows[start..];
+        for (h, row) in h.iter().zip(self.shrink.chunks_exact(height)) {
+            if *h != 0.0 {
+                seen.iter_mut().zip(row).for_each(|(s, m)| *s += h * m);
+            }
+        }
+        if let Some(own) = own {
+            seen[n + own] += 1.0;
+        }
+        for (d, seen) in self.descent[from..].iter_mut().zip(&*seen) {
+            *d += seen * innovation / s;
+        }
+        subtract_outer(&mut self.shrink, gain, seen);
+        if normal::keeps(count, self.thinning) {
+            self.rows[start..].iter_mut().for_each(|t| *t /= root);
+            if let Some(end) = self.ends.last_mut() {
+                *end = self.rows.len();
+            }
+        } else {
+            self.rows.truncate(start);
+        }
     }
 }
 
 /// The part of the work on the columns of one panel.
 struct Panel<'a> {
-    states: usize,
     parameters: usize,
     first: usize,
     block: &'a Coefficients,
@@ -174,7 +197,7 @@ impl WithSimd for Panel<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { block, b, rows, .. } = self;
-        let (n, height) = (self.states, self.w.len() / 2);
+        let (n, height) = (block.states, block.height);
         let (mut w, mut next) = self.w.split_at_mut(height);
         let start = rows.len();
         rows.resize(start + block.rows.len() / height * WIDTH, 0.0);

@@ -61,12 +61,15 @@ fn step(model: &Model, record: &Record, thinning: usize) -> Vec<Vec<u64>> {
     let (equations, pass) = smoother.eliminate(&states, thinning, 0);
     let factor = equations.factor(&vec![1.0; theta.len()]).unwrap();
     let increment = normal::solve(&factor, &equations.b);
+    let found = equations.spectrum(&vec![1.0; theta.len()]);
     let means = smoother.shift(&states, &increment, &pass);
     let (smoothed, cost) = smoother.minimise(states.clone(), 3);
     vec![
         bits(equations.b.iter().copied()),
         bits(equations.diagonal()),
         bits(increment),
+        bits(found.values),
+        bits(found.vectors.data().iter().copied()),
         bits(smoother.backward(&pass, &means).into_vec()),
         bits([pass.half_square(&means), smoother.log_likelihood(&states)]),
         bits(smoothed.into_vec()),

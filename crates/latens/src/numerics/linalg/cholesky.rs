@@ -1,11 +1,13 @@
 //! Cholesky factors L Lᵀ of positive definite matrices, and solutions with them.
 //!
 //! A range of columns is halved: the left half is factored, its product subtracted from the right
-//! half, the right half factored. All but ranges of a few columns is then matrix product.
+//! half, the right half factored. All but ranges of a few columns is then matrix product, whose
+//! columns are shared out among the threads.
 
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 use super::matrix::{Matrix, Target, View};
 use super::product;
@@ -14,7 +16,7 @@ use super::simd::{self, axpy, dot};
 /// Columns that are factored one by one.
 const NARROW: usize = 16;
 /// Columns from which a product is subtracted at once, below their first row.
-const STRIP: usize = 96;
+const STRIP: usize = 48;
 
 /// L, lower triangular, of a positive definite L Lᵀ.
 #[derive(Debug, Clone)]
@@ -24,7 +26,8 @@ impl Factor {
     /// Of a matrix of which the lower triangle is read; `None` where it is not positive definite.
     pub fn new(mut a: Matrix) -> Option<Self> {
         let n = a.columns();
-        factor(simd::arch(), a.data_mut(), n, 0..n)?;
+        // on a thread of the pool, from which sharing out costs little
+        rayon::scope(|_| factor(simd::arch(), a.data_mut(), n, 0..n))?;
         Some(Self(a))
     }
 
@@ -87,14 +90,16 @@ fn factor(arch: Arch, l: &mut [f64], n: usize, columns: Range<usize>) -> Option<
     let middle = start + (columns.len() / 2).next_multiple_of(NARROW);
     factor(arch, l, n, start..middle)?;
     let (done, rest) = l.split_at_mut(middle * n);
-    for strip in (middle..end).step_by(STRIP) {
-        let own = strip..end.min(strip + STRIP);
-        let place = strip - middle..own.end - middle;
-        let target = Target::columns(rest, n, (strip..n, place));
-        let left = View::columns(done, n, (strip..n, start..middle));
+    let strips = rest[..(end - middle) * n].par_chunks_mut(STRIP * n);
+    let strips = strips.enumerate().with_max_len(1);
+    strips.for_each(|(k, strip)| {
+        let first = middle + k * STRIP;
+        let own = first..end.min(first + STRIP);
+        let target = Target::columns(strip, n, (first..n, 0..own.len()));
+        let left = View::columns(done, n, (first..n, start..middle));
         let right = View::columns(done, n, (own, start..middle)).transposed();
         product::add(arch, target, -1.0, left, right);
-    }
+    });
     factor(arch, l, n, middle..end)
 }
 

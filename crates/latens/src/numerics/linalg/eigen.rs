@@ -6,8 +6,8 @@
 //! V = H Z
 //! ```
 //!
-//! Residual and loss of orthogonality are a few n ε ‖A‖, as LAPACK's. One thread: other threads
-//! have other matrices to work on, and sums do not depend on their number.
+//! Residual and loss of orthogonality are a few n ε ‖A‖, as LAPACK's. H Z is shared out among the
+//! threads by columns; sums do not depend on their number.
 
 mod divide;
 mod reduction;

@@ -47,31 +47,38 @@ impl NormalEquations {
         }
     }
 
-    /// Whether the `count`-th row is among those of A. The first is not, where any are left out:
-    /// at the start of a record nothing depends on θ yet.
-    pub fn keeps(&self, count: usize) -> bool {
-        count % self.thinning == self.thinning / 2
-    }
-
     /// b and the waiting rows, panel by panel, for the caller to add to: to each panel as many.
     pub fn panels(&mut self) -> impl IndexedParallelIterator<Item = (&mut [f64], &mut Vec<f64>)> {
         self.b.par_chunks_mut(WIDTH).zip(&mut self.panels)
     }
 
-    /// The `count`-th row.
-    pub fn push(&mut self, count: usize, row: &[f64], residual: f64) {
-        let keeps = self.keeps(count);
-        let own = self.b.chunks_mut(WIDTH).zip(&mut self.panels);
-        for ((b, rows), part) in own.zip(row.chunks(WIDTH)) {
-            b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
-            if !keeps {
-                continue;
-            }
-            let end = rows.len() + WIDTH;
-            rows.extend(part);
-            rows.resize(end, 0.0);
+    /// Rows one after another, the `count`-th and those that follow it, with their residuals.
+    pub fn push(&mut self, mut count: usize, mut rows: &[f64], mut residuals: &[f64]) {
+        let n = self.b.len();
+        while !residuals.is_empty() {
+            // as far as the row that fills a block
+            let waiting = self.panels.first().map_or(0, |p| p.len() / WIDTH);
+            let mut kept = (0..residuals.len()).filter(|k| keeps(count + k, self.thinning));
+            let last = kept.nth(BLOCK - 1 - waiting);
+            let end = last.map_or(residuals.len(), |k| k + 1);
+            let (own, own_residuals) = (&rows[..end * n], &residuals[..end]);
+            let (thinning, first) = (self.thinning, count);
+            self.panels().enumerate().for_each(|(panel, (b, waiting))| {
+                let place = panel * WIDTH..panel * WIDTH + b.len();
+                let parts = own.chunks_exact(n).map(|row| &row[place.clone()]);
+                for (k, (part, residual)) in parts.zip(own_residuals).enumerate() {
+                    b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
+                    if keeps(first + k, thinning) {
+                        let end = waiting.len() + WIDTH;
+                        waiting.extend(part);
+                        waiting.resize(end, 0.0);
+                    }
+                }
+            });
+            (rows, residuals) = (&rows[end * n..], &residuals[end..]);
+            count += end;
+            self.settle();
         }
-        self.settle();
     }
 
     /// After rows were added: multiplies when a block is full.
@@ -221,6 +228,12 @@ impl NormalEquations {
     }
 }
 
+/// Whether the `count`-th row is among those of A, of which so many stand for one. The first is not, where
+/// any are left out: at the start of a record nothing depends on θ yet.
+pub(crate) fn keeps(count: usize, thinning: usize) -> bool {
+    count % thinning == thinning / 2
+}
+
 /// (i, j) of the tiles in their order.
 fn places(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(|i| (0..=i).map(move |j| (i, j)))
@@ -248,9 +261,7 @@ mod tests {
         let (mut first, mut second) = (NormalEquations::new(n, 1), NormalEquations::new(n, 1));
         let (mut a, mut b) = (vec![0.0; n * n], vec![0.0; n]);
         for k in 0..2 * BLOCK + 9 {
-            let part = if k < 700 { &mut first } else { &mut second };
             let row = row(k);
-            part.push(k, &row, residual(k));
             for i in 0..n {
                 b[i] += row[i] * residual(k);
                 for j in 0..n {
@@ -258,6 +269,13 @@ mod tests {
                 }
             }
         }
+        // one by one, and many at once
+        for k in 0..700 {
+            first.push(k, &row(k), &[residual(k)]);
+        }
+        let rest = 700..2 * BLOCK + 9;
+        let rows: Vec<f64> = rest.clone().flat_map(row).collect();
+        second.push(700, &rows, &rest.map(residual).collect::<Vec<_>>());
         first.flush();
         second.flush();
         first.add(&second);

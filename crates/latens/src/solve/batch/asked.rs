@@ -191,9 +191,13 @@ impl Seat<'_> {
                 Answer::states(smoother.minimise(states().clone(), SMOOTHING_STEPS).0)
             }
             Question::Simulate { simulates } => {
-                let own = smoother.cost(states());
-                let found = simulates.then(|| simulated(&smoother, states(), &own));
-                let (states, cost) = found.flatten().unwrap_or_else(|| (states().clone(), own));
+                let states = states();
+                let (own, simulation) = rayon::join(
+                    || smoother.cost(states),
+                    || simulates.then(|| simulated(&smoother, states.row(0))),
+                );
+                let lower = simulation.filter(|(_, cost)| cost.total() < own.total());
+                let (states, cost) = lower.unwrap_or_else(|| (states.clone(), own));
                 Answer {
                     numbers: terms(&cost).into(),
                     ..Answer::states(states)
@@ -316,31 +320,39 @@ fn moved(
     let by = before.increments(pass, &means);
     let (least, expected) = (pass.half_square(&pass.means), pass.half_square(&means));
     let linear = states.moved(1.0, &by.states);
-    let mut from = next.followed(linear, || by.driving, least, expected);
+    // what follows the linear step starts where that does: its simulation need not wait for it
+    let start = linear.row(0).to_vec();
+    let (mut from, mut simulation) = rayon::join(
+        || next.followed(linear, || by.driving, least, expected),
+        || simulates.then(|| simulated(next, &start)),
+    );
     // where the equations bend sharply, the states had better stay for now
     if from.1.total() >= least || from.1.total().is_nan() {
         let still = (states.clone(), next.cost(states));
         let lower = from.1.total() < still.1.total();
-        from = if lower { from } else { still };
+        if !lower {
+            simulation = simulates.then(|| simulated(next, states.row(0)));
+            from = still;
+        }
     }
-    if simulates && let Some(exact) = simulated(next, &from.0, &from.1) {
+    if let Some(exact) = simulation.filter(|exact| exact.1.total() < from.1.total()) {
         from = exact;
     }
     (expected, next.improve(from.0, from.1, PROJECTION))
 }
 
-/// The simulation from where a trajectory starts, where the objective is lower there.
+/// The simulation from a start, and the objective there.
 ///
 /// With physics that is all but exact the valley of the objective is as narrow as its curvature is
 /// strong: steps of the smoother stick there, while a simulation lies in it.
-fn simulated(smoother: &Smoother, states: &Trajectory, cost: &Cost) -> Option<(Trajectory, Cost)> {
+fn simulated(smoother: &Smoother, start: &[f64]) -> (Trajectory, Cost) {
     let Smoother {
         stepper,
         record,
         theta,
         noise,
     } = smoother;
-    let run = score::free_run(stepper, record, theta, states.row(0));
-    let own = free_run_cost(stepper, record, theta, &run, noise);
-    (own.total() < cost.total()).then_some((run, own))
+    let run = score::free_run(stepper, record, theta, start);
+    let cost = free_run_cost(stepper, record, theta, &run, noise);
+    (run, cost)
 }

@@ -194,7 +194,7 @@ mod tests {
         let mut a = vec![0.0; n * n];
         for k in 0..7 {
             let row: Vec<f64> = (0..n).map(|i| ((k * n + i) as f64).powi(2).sin()).collect();
-            equations.push(k, &row, f64::from(k as u32).cos());
+            equations.push(k, &row, &[f64::from(k as u32).cos()]);
             for i in 0..n {
                 for j in 0..n {
                     a[i * n + j] += row[i] * row[j];

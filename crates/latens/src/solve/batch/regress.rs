@@ -4,6 +4,8 @@
 //! ([`super::prepare::NetworkOutputs`]). Fitting it to that is plain regression by Levenberg–Marquardt,
 //! each sample weighted by how well it is known.
 
+use rayon::prelude::*;
+
 use super::damping::Damping;
 use super::stages::first_prior;
 use crate::look::prior::NetworkOutputs;
@@ -24,6 +26,9 @@ const SAMPLES: usize = 10;
 /// Of many examples, every which row enters A; the gradient is exact.
 const THINNING: usize = 3;
 const MANY: usize = 1000;
+/// Examples whose rows are kept at once, and those that a thread takes in one go.
+const BLOCK: usize = 256;
+const PIECE: usize = 32;
 /// An output is not asked to be fitted closer than this fraction of its scale.
 const FINEST: f64 = 3e-3;
 /// Nor that of another network closer than this.
@@ -144,12 +149,18 @@ struct Regression<'a> {
 }
 
 impl Regression<'_> {
-    /// Shows each example with its network evaluated: `visit(example, weights' start, trace)`.
-    fn each(&self, theta: &[f64], gradients: bool, mut visit: impl FnMut(&Example, usize, &Trace)) {
+    /// Shows some examples with their networks evaluated: `visit(example, weights' start, trace)`.
+    fn each(
+        &self,
+        examples: &[Example],
+        theta: &[f64],
+        gradients: bool,
+        mut visit: impl FnMut(&Example, usize, &Trace),
+    ) {
         let networks = self.model.system.networks();
         let ranges = self.model.system.weight_ranges();
         let mut traces: Vec<Trace> = networks.iter().map(|n| n.trace()).collect();
-        for example in self.examples {
+        for example in examples {
             let (network, range) = (&networks[example.network], &ranges[example.network]);
             let trace = &mut traces[example.network];
             for (j, value) in example.arguments.iter().enumerate() {
@@ -164,38 +175,71 @@ impl Regression<'_> {
     }
 
     fn cost(&self, theta: &[f64]) -> f64 {
-        let mut cost = half_square(theta.iter().copied(), self.prior);
-        self.each(theta, false, |example, _, trace| {
-            for (k, value, deviation) in &example.targets {
-                let off = (value - trace.output[*k]) / deviation;
-                cost += 0.5 * off * off;
-            }
+        let pieces = self.examples.par_chunks(PIECE).map(|piece| {
+            let mut squares = Vec::new();
+            self.each(piece, theta, false, |example, _, trace| {
+                for (k, value, deviation) in &example.targets {
+                    let off = (value - trace.output[*k]) / deviation;
+                    squares.push(0.5 * off * off);
+                }
+            });
+            squares
         });
-        cost
+        let prior = half_square(theta.iter().copied(), self.prior);
+        let pieces: Vec<Vec<f64>> = pieces.collect();
+        pieces
+            .iter()
+            .flatten()
+            .fold(prior, |cost, square| cost + square)
     }
 
     fn equations(&self, theta: &[f64]) -> NormalEquations {
-        let networks = self.model.system.networks();
         let thinning = if self.examples.len() > MANY {
             THINNING
         } else {
             1
         };
         let mut equations = NormalEquations::new(theta.len(), thinning);
-        let (mut row, mut count) = (vec![0.0; theta.len()], 0);
-        self.each(theta, true, |example, start, trace| {
-            let network = &networks[example.network];
-            for (k, value, deviation) in &example.targets {
-                row.fill(0.0);
-                let own = &mut row[start..start + network.weights()];
-                network.accumulate_gradient(trace, *k, 1.0 / deviation, own);
-                let off = (value - trace.output[*k]) / deviation;
-                equations.push(count, &row, off);
-                count += 1;
-            }
-        });
+        let (mut rows, mut off, mut count) = (Vec::new(), Vec::new(), 0);
+        for examples in self.examples.chunks(BLOCK) {
+            self.rows(examples, theta, &mut rows, &mut off);
+            equations.push(count, &rows, &off);
+            count += off.len();
+        }
         equations.flush();
         equations
+    }
+
+    /// The rows of some examples, one after another, and what their targets are off by.
+    fn rows(&self, examples: &[Example], theta: &[f64], rows: &mut Vec<f64>, off: &mut Vec<f64>) {
+        let (networks, p) = (self.model.system.networks(), theta.len());
+        let targets = |examples: &[Example]| examples.iter().map(|e| e.targets.len()).sum();
+        let count: usize = targets(examples);
+        rows.clear();
+        rows.resize(count * p, 0.0);
+        off.clear();
+        off.resize(count, 0.0);
+        let (mut rows, mut off) = (rows.as_mut_slice(), off.as_mut_slice());
+        let pieces = examples.chunks(PIECE).map(|piece| {
+            let count: usize = targets(piece);
+            let own_rows = rows
+                .split_off_mut(..count * p)
+                .expect("room for each target");
+            let own_off = off.split_off_mut(..count).expect("room for each target");
+            (piece, own_rows, own_off)
+        });
+        let pieces: Vec<_> = pieces.collect();
+        pieces.into_par_iter().for_each(|(piece, rows, off)| {
+            let mut own = rows.chunks_exact_mut(p).zip(off);
+            self.each(piece, theta, true, |example, start, trace| {
+                let network = &networks[example.network];
+                for ((k, value, deviation), (row, off)) in example.targets.iter().zip(&mut own) {
+                    let weights = &mut row[start..start + network.weights()];
+                    network.accumulate_gradient(trace, *k, 1.0 / deviation, weights);
+                    *off = (value - trace.output[*k]) / deviation;
+                }
+            });
+        });
     }
 }
 

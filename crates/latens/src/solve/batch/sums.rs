@@ -113,7 +113,7 @@ mod tests {
     fn of_record(i: usize) -> NormalEquations {
         let mut equations = NormalEquations::new(2, 1);
         let row = [(i as f64).sin() * 10f64.powi(i as i32 % 7), 0.1 + i as f64];
-        equations.push(0, &row, (i as f64).cos());
+        equations.push(0, &row, &[(i as f64).cos()]);
         equations.flush();
         equations
     }

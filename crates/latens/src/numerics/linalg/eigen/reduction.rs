@@ -11,10 +11,13 @@
 //! [`PackedCovariance`](crate::numerics::linalg::PackedCovariance), whose delayed updates serve here as well.
 //! A row that is done makes room for its v.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 use super::Tridiagonal;
-use crate::numerics::linalg::matrix::{Matrix, Target};
+use crate::numerics::linalg::matrix::{Matrix, Target, View};
 use crate::numerics::linalg::packed::kernels::{
     DELAY, PendingProduct, RankUpdate, TriangleProduct, row_start,
 };
@@ -23,6 +26,8 @@ use crate::numerics::linalg::simd::{LANES, Panel, ZERO, axpy, dot, lanes, lanes_
 
 /// Reflections that are multiplied out together.
 const BLOCK: usize = 48;
+/// Columns that a thread turns in one go.
+const STRIP: usize = 96;
 /// A row shorter than this, where the matrix is of order one, is as good as zero.
 const NOTHING: f64 = 1e-140;
 
@@ -203,32 +208,45 @@ impl WithSimd for Row<'_> {
 
 impl Reduced {
     /// Z ← H Z: the reflections from the first rows' to the last, a block of them at a time as
-    /// I − V T Vᵀ (Schreiber and Van Loan 1989).
+    /// I − V T Vᵀ (Schreiber and Van Loan 1989). Columns know nothing of each other: strips of them
+    /// are shared out among the threads.
     pub fn turn_back(&self, arch: Arch, z: &mut Matrix) {
         let n = z.columns();
-        for first in (1..n).step_by(BLOCK) {
-            let end = n.min(first + BLOCK);
-            // the reflection of the last row is applied last: it is the leftmost factor
-            let own: Vec<usize> = (first..end)
-                .rev()
-                .filter(|m| self.factors[*m] != 0.0)
-                .collect();
-            let (count, rows) = (own.len(), end - 1);
-            let mut v = Matrix::zeros(rows, count);
-            for (k, &m) in own.iter().enumerate() {
-                let row = &self.reflections[row_start(m)..][..m];
-                v.column_mut(k)[..m].copy_from_slice(row);
+        let blocks: Vec<(Matrix, Matrix)> = (1..n)
+            .into_par_iter()
+            .step_by(BLOCK)
+            .map(|first| self.block(first..n.min(first + BLOCK)))
+            .collect();
+        let strips = z.data_mut().par_chunks_mut((STRIP * n).max(1));
+        strips.with_max_len(1).for_each(|strip| {
+            let columns = strip.len() / n;
+            for (v, t) in &blocks {
+                let (rows, count) = (v.rows(), v.columns());
+                let z = View::columns(strip, n, (0..rows, 0..columns));
+                let mut along = Matrix::zeros(count, columns);
+                along.add_product(1.0, v.view().transposed(), z);
+                let mut turned = Matrix::zeros(count, columns);
+                turned.add_product(1.0, t.view(), along.view());
+                let target = Target::columns(strip, n, (0..rows, 0..columns));
+                product::add(arch, target, -1.0, v.view(), turned.view());
             }
-            let mut inner = Matrix::zeros(count, count);
-            inner.add_product(1.0, v.view().transposed(), v.view());
-            let t = self.triangle(&own, &inner);
-            let mut along = Matrix::zeros(count, n);
-            along.add_product(1.0, v.view().transposed(), z.part(0..rows, 0..n));
-            let mut turned = Matrix::zeros(count, n);
-            turned.add_product(1.0, t.view(), along.view());
-            let target = Target::columns(z.data_mut(), n, (0..rows, 0..n));
-            product::add(arch, target, -1.0, v.view(), turned.view());
+        });
+    }
+
+    /// V and T of the reflections of some rows.
+    fn block(&self, rows: Range<usize>) -> (Matrix, Matrix) {
+        // the reflection of the last row is applied last: it is the leftmost factor
+        let own = rows.clone().rev().filter(|m| self.factors[*m] != 0.0);
+        let own: Vec<usize> = own.collect();
+        let mut v = Matrix::zeros(rows.end - 1, own.len());
+        for (k, &m) in own.iter().enumerate() {
+            let row = &self.reflections[row_start(m)..][..m];
+            v.column_mut(k)[..m].copy_from_slice(row);
         }
+        let mut inner = Matrix::zeros(own.len(), own.len());
+        inner.add_product(1.0, v.view().transposed(), v.view());
+        let t = self.triangle(&own, &inner);
+        (v, t)
     }
 
     /// T, upper triangular, of the reflections of these rows, whose vectors have the inner products.
