@@ -226,6 +226,13 @@ fn trust(model: &Model, facts: &Facts) -> String {
             text::list(&unseen)
         ));
     }
+    if let Some(others) = facts.other_values.first() {
+        let names: Vec<&str> = others.constants.iter().map(|c| c.name.as_str()).collect();
+        parts.push(format!(
+            "do not take {} for known, of which other values explain the records nearly as well",
+            text::list(&names)
+        ));
+    }
     if let Some((channel, factor)) = bands_wrong(facts) {
         let how = if factor > 1.0 {
             "far larger than a filter expects, so that bands of estimates are too narrow"

@@ -91,7 +91,14 @@ impl Invariance {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         match all.len() {
             0 => String::new(),
-            _ => format!(", {} with them", text::list(&all)),
+            _ => {
+                let them = if self.constants.len() == 1 {
+                    "it"
+                } else {
+                    "them"
+                };
+                format!(", {} with {them}", text::list(&all))
+            }
         }
     }
 
