@@ -361,6 +361,7 @@ fn blank(model: &Model, time: &[f64]) -> Record {
         d_u,
         d_y,
         d_x: model.states.len(),
+        later: false,
     }
 }
 

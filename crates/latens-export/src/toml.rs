@@ -146,7 +146,12 @@ impl<'a> Writer<'a> {
                 quoted(&derivative.unwrap_or_default()),
                 quoted(&state.unit)
             );
-            for (key, value) in [("scale", state.scale), ("center", state.center)] {
+            let keys = [
+                ("start_deviation", state.start_deviation),
+                ("scale", state.scale),
+                ("center", state.center),
+            ];
+            for (key, value) in keys {
                 if let Some(value) = value {
                     let _ = writeln!(states, "{key} = {value:?}");
                 }

@@ -347,7 +347,7 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
     let mut sum = 0.0;
     for record in records {
         let mut noise = fit.facts.noise.clone();
-        noise.show(record, truth.system.direct());
+        noise.begin(record, truth.system.direct(), &[]);
         let known = record.truth.as_ref().expect("simulated");
         // from loose to exact physics, whatever the fit's own: straight to the exact minimum the
         // curvature is too strong

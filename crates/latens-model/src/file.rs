@@ -94,6 +94,7 @@ pub struct StateDef {
     /// `None` where the key is missing; text with a mistake is an invalid expression.
     pub derivative: Option<Expr>,
     pub start: Option<f64>,
+    pub start_deviation: Option<f64>,
     pub unit: String,
     pub scale: Option<f64>,
     pub center: Option<f64>,
@@ -341,7 +342,14 @@ pub const KEYS: [(&str, &[&str]); 11] = [
     ("inputs", &["unit", "hold", "delay"]),
     (
         "states",
-        &["derivative", "start", "unit", "scale", "center"],
+        &[
+            "derivative",
+            "start",
+            "start_deviation",
+            "unit",
+            "scale",
+            "center",
+        ],
     ),
     (
         "networks",

@@ -104,12 +104,25 @@ pub struct Quantity {
 pub struct State {
     pub name: String,
     pub unit: String,
-    /// Where the built-in record starts; a fit never looks at it.
+    /// Where the built-in record starts; a fit looks at it only where it is known how well it is known.
     pub start: Option<f64>,
+    /// Standard deviation of where records start about `start`, where the file states it.
+    pub start_deviation: Option<f64>,
     /// Rough size, where the file states it.
     pub scale: Option<f64>,
     /// Rough middle, where the file states it.
     pub center: Option<f64>,
+}
+
+/// Where a state starts in every record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownStart {
+    /// Its index.
+    pub state: usize,
+    /// Where.
+    pub mean: f64,
+    /// How well that is known.
+    pub variance: f64,
 }
 
 /// A checked model: names, units, and the compiled equations.
@@ -407,6 +420,22 @@ impl Model {
         varying.filter_map(|(k, u)| Some((k, self.state_index(&file::difference_name(&u.name))?)))
     }
 
+    /// States of which the file says where every record starts. What is known exactly is known to a millionth.
+    pub fn known_starts(&self) -> impl Iterator<Item = KnownStart> {
+        let states = self.states.iter().enumerate();
+        states.filter_map(|(state, s)| {
+            let (mean, deviation) = (s.start?, s.start_deviation?);
+            let size = s
+                .scale
+                .unwrap_or(if mean == 0.0 { 1.0 } else { mean.abs() });
+            Some(KnownStart {
+                state,
+                mean,
+                variance: deviation.max(1e-6 * size).powi(2),
+            })
+        })
+    }
+
     /// The file with what is fixed and freed.
     fn definitions(&self) -> (ModelFile, Vec<Diagnostic>) {
         let (mut file, diagnostics) = file::read(&self.text);
@@ -504,6 +533,7 @@ impl Model {
                     name: s.name.value.clone(),
                     unit: s.unit.clone(),
                     start: s.start,
+                    start_deviation: s.start_deviation,
                     scale: s.scale,
                     center: s.center,
                 })
@@ -665,6 +695,7 @@ impl Model {
             name: String::new(),
             unit: String::new(),
             start: None,
+            start_deviation: None,
             scale: None,
             center: None,
         }));

@@ -151,6 +151,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
         d_u: m,
         d_y: system.measurements(),
         d_x: n,
+        later: false,
     };
     let (mut next, mut h) = (vec![0.0; n], vec![0.0; record.d_y]);
     // of this sample and, for a first-order hold, of the next

@@ -360,6 +360,7 @@ mod tests {
             d_u: 0,
             d_y: 1,
             d_x: 1,
+            later: false,
         }
     }
 

@@ -133,10 +133,24 @@ impl<'t> Reader<'t> {
             name,
             derivative,
             start: self.number(fields, "start"),
+            start_deviation: self.start_deviation(fields),
             unit: self.text(fields, "unit"),
             scale: self.positive(fields, "scale"),
             center: self.number(fields, "center"),
         }
+    }
+
+    /// Of a start that is given.
+    fn start_deviation(&mut self, fields: Fields) -> Option<f64> {
+        const KEY: &str = "start_deviation";
+        let deviation = self.between(fields, KEY, "zero or more", |d| d >= 0.0)?;
+        if fields.get("start").is_none() {
+            let span = fields.get(KEY)?.span();
+            let help = "say where the state starts with `start`, in the same table";
+            self.fail(span, "start_deviation without a start", help);
+            return None;
+        }
+        Some(deviation)
     }
 
     fn network(&mut self, name: At<String>, value: Value) -> NetworkDef {

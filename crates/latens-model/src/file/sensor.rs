@@ -126,6 +126,7 @@ impl ModelFile {
                 states.push(StateDef {
                     derivative: Some(divide(behind, lag.expression())),
                     start,
+                    start_deviation: None,
                     unit: unit.clone(),
                     scale: None,
                     center,
@@ -171,6 +172,7 @@ fn delayed(
         },
         derivative: Some(derivative),
         start,
+        start_deviation: None,
         unit: unit.into(),
         scale: None,
         center: None,

@@ -221,6 +221,7 @@ impl UnknownDef {
                 span,
             }),
             start: Some(0.0),
+            start_deviation: None,
             unit: if self.positive {
                 String::new()
             } else {

@@ -6,7 +6,7 @@ use crate::filter::exact_trajectory;
 use crate::filter::smoother::{Smoothed, Smoother};
 use crate::look::region::{self, Region};
 use crate::look::sampling::check_duration;
-use crate::model::Model;
+use crate::model::{KnownStart, Model};
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
 use crate::numerics::score;
@@ -405,7 +405,8 @@ impl Predictor<'_> {
             start: self.scale.iter().map(|s| s * s).collect(),
             ..noise.clone()
         };
-        noise.show(record, self.model.system.direct());
+        let known: Vec<KnownStart> = self.model.known_starts().collect();
+        noise.begin(record, self.model.system.direct(), &known);
         noise
     }
 }

@@ -370,6 +370,13 @@ impl<'s> Stream<'s> {
         for (i, variance) in noise.start.iter().enumerate() {
             states.covariance[i * n + i] = *variance;
         }
+        // later on it is anywhere
+        if self.progress.samples <= 1 {
+            for known in self.setting.stepper.known_starts() {
+                states.mean[known.state] = known.mean;
+                states.covariance[known.state * (n + 1)] = known.variance;
+            }
+        }
         self.filter.step.next.copy_from_slice(&states.mean);
         if let Some(cross) = &mut self.cross {
             cross.values.fill(0.0);

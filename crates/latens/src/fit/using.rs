@@ -508,6 +508,7 @@ impl Fit {
             d_u: 0,
             d_y: 0,
             d_x: 0,
+            later: false,
         })
     }
 }

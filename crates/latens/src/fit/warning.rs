@@ -246,7 +246,10 @@ impl Warning {
                 } else {
                     "it"
                 };
-                format!("{}; give {which} a value with ⟦fix⟧", change.words())
+                let start = change.states.first().map_or(String::new(), |(state, _)| {
+                    format!(", or say how well the start of {state} is known with start_deviation")
+                });
+                format!("{}; give {which} a value with ⟦fix⟧{start}", change.words())
             }
             Self::PoorlySeen { state } => {
                 let when = match state.sight {

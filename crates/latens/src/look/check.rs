@@ -31,7 +31,7 @@ use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
 use crate::model::small;
-use crate::model::{Model, System};
+use crate::model::{KnownStart, Model, System};
 use crate::numerics::linalg::eigen::Eigen;
 use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::objective::Noise;
@@ -217,9 +217,10 @@ struct Walked<'a> {
 /// Looks at records that were smoothed; the networks of `model` are scaled.
 pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64) -> Check {
     let walking = prior.model(model);
+    let known: Vec<KnownStart> = model.known_starts().collect();
     let noises = records.iter().map(|record| {
         let mut noise = prior.noise.clone();
-        noise.show(record, walking.system.direct());
+        noise.begin(record, walking.system.direct(), &known);
         noise
     });
     let sizes = prior.all_scales.noise.iter().zip(&prior.all_scales.range);

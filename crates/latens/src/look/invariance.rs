@@ -388,7 +388,10 @@ impl Look<'_> {
         let mut state = at.starts[r].clone();
         let mut w = vec![0.0; n * p];
         // how a record's constant differs from the mean is held by all other records
-        for j in (0..n).filter(|j| !self.stepper.varying().contains(j)) {
+        // nor does a start that is known
+        let known = |j: &usize| self.stepper.known_starts().iter().any(|k| k.state == *j);
+        let free = |j: &usize| !self.stepper.varying().contains(j) && !known(j);
+        for j in (0..n).filter(free) {
             w[j * p + m + self.outputs.len() + r * n + j] = state[j];
         }
         let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);

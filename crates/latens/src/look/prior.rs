@@ -253,7 +253,8 @@ fn walk(
     let stepper = Stepper::over(model, &model.system, dt, records);
     let zero = vec![0.0; model.system.parameters()];
     let mut hidden = model.hidden();
-    hidden.retain(|i| !rows.contains(i));
+    let known = |i: &usize| stepper.known_starts().iter().any(|known| known.state == *i);
+    hidden.retain(|i| !rows.contains(i) && !known(i));
     let one = |record: &Record| {
         let noise = starting_at(&stepper, record, noise);
         let smoother = Smoother {
@@ -296,10 +297,11 @@ fn elsewhere(hidden: &[usize], scales: &SignalScales, noise: &Noise, offset: f64
     noise
 }
 
-/// The prior of a record's start: its own first measurements where a channel shows a state.
+/// The prior of a record's start: its own first measurements where a channel shows a state, and what the file
+/// knows of it.
 pub fn starting_at(stepper: &Stepper, record: &Record, noise: &Noise) -> Noise {
     let mut noise = noise.clone();
-    noise.show(record, stepper.system().direct());
+    noise.begin(record, stepper.system().direct(), stepper.known_starts());
     noise
 }
 

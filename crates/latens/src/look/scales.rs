@@ -79,7 +79,11 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
         center: model
             .states
             .iter()
-            .map(|s| s.center.unwrap_or(0.0))
+            .map(|s| {
+                s.center
+                    .or(s.start.filter(|_| s.start_deviation.is_some()))
+                    .unwrap_or(0.0)
+            })
             .collect(),
         scale: model
             .states

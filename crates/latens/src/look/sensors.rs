@@ -168,6 +168,7 @@ mod tests {
             d_u: 0,
             d_y: 1,
             d_x: 2,
+            later: false,
         };
         findings(&model, &[record])
     }

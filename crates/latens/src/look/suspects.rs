@@ -643,6 +643,7 @@ mod tests {
             d_u: 0,
             d_y: 1,
             d_x: 0,
+            later: false,
         }
     }
 

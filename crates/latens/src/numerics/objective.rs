@@ -13,8 +13,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Point;
 use crate::model::simd::LANES;
+use crate::model::{KnownStart, Point};
 use crate::numerics::Trajectory;
 use crate::numerics::step::{Departure, LaneScratch, Stepper};
 use crate::record::Record;
@@ -72,9 +72,16 @@ impl Noise {
         }
     }
 
-    /// Puts the start's mean where a record's first measurements show a state.
-    pub fn show(&mut self, record: &Record, direct: &[Option<usize>]) {
+    /// Puts the start where a record begins: where its first measurements show a state, or where it is known to
+    /// begin.
+    pub fn begin(&mut self, record: &Record, direct: &[Option<usize>], known: &[KnownStart]) {
         show(&mut self.start_mean, record.output(0), direct);
+        if !record.later {
+            for known in known {
+                self.start_mean[known.state] = known.mean;
+                self.start[known.state] = known.variance;
+            }
+        }
     }
 }
 

@@ -192,6 +192,7 @@ impl Record {
             d_u: inputs.len(),
             d_y: measurements.len(),
             d_x: states.len(),
+            later: false,
         };
         check_step(&record, table, clock, step)?;
         Ok(record)

@@ -53,6 +53,8 @@ pub struct Record {
     pub d_y: usize,
     /// Number of states.
     pub d_x: usize,
+    /// Whether it is a later part of a record: it does not begin where records begin.
+    pub later: bool,
 }
 
 impl Record {
@@ -127,6 +129,7 @@ impl Record {
             inputs: of(&self.inputs, self.d_u),
             outputs: of(&self.outputs, self.d_y),
             truth: self.truth.as_ref().map(|truth| of(truth, self.d_x)),
+            later: self.later || samples.start > 0,
             ..*self
         }
     }
@@ -277,6 +280,7 @@ mod tests {
             d_u: 0,
             d_y: 0,
             d_x: 0,
+            later: false,
         }
     }
 
@@ -337,6 +341,7 @@ mod tests {
             d_u: 1,
             d_y: 1,
             d_x: 4,
+            later: false,
         };
         let (inputs, measurements, states) = (names("I"), names("V"), names("V n m h"));
         let layout = Layout {

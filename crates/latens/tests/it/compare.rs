@@ -53,6 +53,7 @@ fn record(seed: u64) -> Record {
         d_u: 2,
         d_y: 1,
         d_x: 1,
+        later: false,
     }
 }
 

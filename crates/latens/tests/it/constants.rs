@@ -3,6 +3,7 @@
 use crate::fixture::{defaults, fit};
 use latens::fit::BoundName;
 use latens::numerics::bounded::moments;
+use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Fit, Model, Record, Settings, Silent};
 
 /// x' = p u with x measured: linear in x and p, so that the posterior of p is normal.
@@ -33,6 +34,7 @@ fn record() -> Record {
         d_u: 1,
         d_y: 1,
         d_x: 1,
+        later: false,
     }
 }
 
@@ -209,6 +211,7 @@ fn felt(states: &str, unknowns: &str, more: &str) -> Vec<String> {
         d_u: 1,
         d_y: 1,
         d_x: model.states.len(),
+        later: false,
     };
     let check = latens::fit::learn::check(&model, &[record]).unwrap();
     check.invariances.iter().map(|i| i.words()).collect()
@@ -283,4 +286,54 @@ fn constants_that_nothing_feels_are_named() {
         felt(&state("x", "(u - f(x))/b"), &guesses(&["b"]), network),
         [""; 0]
     );
+}
+
+/// What enters the blood tells a volume only where the dose is known: a start that the file knows decides it, in
+/// the fit and in predictions, and a part of a record that begins later knows nothing of it.
+#[test]
+fn a_known_start_determines_what_a_record_alone_does_not() {
+    let text = r#"
+[time]
+step = 0.5
+method = "rk4"
+[states]
+gut = { derivative = "-0.9*gut", start = 100, KNOWN }
+blood = { derivative = "0.9*gut/V - ke*blood", start = 0 }
+[unknowns]
+ke = { guess = 0.3, positive = true }
+V = { guess = 40, scale = 30, positive = true }
+[measurements]
+blood = "blood"
+[truth]
+ke = 0.2
+V = 25
+[simulation]
+steps = 60
+"#;
+    let read = |known: &str| {
+        let text = text.replace(", KNOWN", known);
+        Model::from_text("dose", &text).unwrap()
+    };
+    let (open, known) = (read(""), read(", start_deviation = 0"));
+    let simulation = Simulation {
+        noise: vec![Some(NoiseLevel::OfRange(0.01))],
+        seed: 1,
+        ..Simulation::default()
+    };
+    let record = simulate(&known, &simulation).unwrap();
+    let volume = |model: &Model| {
+        let fit = latens::fit(model, std::slice::from_ref(&record)).unwrap();
+        let constant = &fit.facts.unknowns[1];
+        (constant.value, constant.std, fit)
+    };
+    let (_, open_deviation, _) = volume(&open);
+    assert!(open_deviation > 5.0, "{open_deviation}");
+    let (value, deviation, fit) = volume(&known);
+    assert!(
+        deviation < 0.5 && (value - 25.0).abs() < 4.0 * deviation,
+        "{value} ± {deviation}"
+    );
+    let gut = fit.tracks[0].smoothed.row(0)[0];
+    assert!((gut - 100.0).abs() < 0.01, "{gut}");
+    assert!(record.slice(5..20).later && !record.slice(0..5).later);
 }

@@ -37,6 +37,7 @@ pub fn random_record(model: &Model, samples: usize, seed: u64) -> Record {
         d_u,
         d_y,
         d_x: model.states.len(),
+        later: false,
     }
 }
 

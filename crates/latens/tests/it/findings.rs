@@ -143,6 +143,7 @@ h = "h"
         d_u: 1,
         d_y: 1,
         d_x: 2,
+        later: false,
     };
     let check = latens::check(&model, &[record]).unwrap();
     let leaves = check

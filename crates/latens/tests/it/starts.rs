@@ -81,6 +81,7 @@ fn divergence_of_every_start_is_an_error() {
         d_u: 0,
         d_y: 1,
         d_x: 1,
+        later: false,
     };
     for starts in [1, 2] {
         let settings = Settings {

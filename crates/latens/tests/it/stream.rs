@@ -77,7 +77,7 @@ fn a_stream_is_the_filter_of_the_solvers() {
 fn is_the_filter_of_the_solvers(model: &Model) {
     let record = gappy(model);
     let mut start = noise(model);
-    start.show(&record, model.system.direct());
+    start.begin(&record, model.system.direct(), &[]);
     let stepper = Stepper::new(model, &model.system, DT);
     let theta = vec![0.0; model.system.parameters()];
     let smoother = Smoother {

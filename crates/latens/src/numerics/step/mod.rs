@@ -10,7 +10,7 @@
 //! all that they feed.
 
 use crate::model::small::set_identity;
-use crate::model::{Hold, Method, Model, Point, System, Workspace};
+use crate::model::{Hold, KnownStart, Method, Model, Point, System, Workspace};
 use crate::record::Record;
 
 /// The integration methods: module, type, and the language's name of each.
@@ -140,6 +140,8 @@ pub struct Stepper<'s> {
     rows: Vec<usize>,
     /// States that hold how constants differ from their means.
     varying: Vec<usize>,
+    /// States of which is known where records start.
+    known_starts: Vec<KnownStart>,
     /// Whether no gap takes more than one step of a method that is local.
     single: bool,
     /// What of F_x can be other than zero in one sub-step, for methods that go side by side.
@@ -253,6 +255,7 @@ impl<'s> Stepper<'s> {
             dt,
             rows,
             varying: model.varying().map(|(_, state)| state).collect(),
+            known_starts: model.known_starts().collect(),
             single,
         }
     }
@@ -265,6 +268,11 @@ impl<'s> Stepper<'s> {
     /// States whose row of F_θ can be other than zero, in order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
+    }
+
+    /// States of which is known where records start.
+    pub fn known_starts(&self) -> &[KnownStart] {
+        &self.known_starts
     }
 
     /// States that hold how constants differ from their means.
@@ -500,6 +508,7 @@ mod tests {
             d_u: 1,
             d_y: 1,
             d_x: 1,
+            later: false,
         };
         for substeps in [1, 3] {
             for (hold, first_order) in [("zero-order", false), ("first-order", true)] {

@@ -279,6 +279,7 @@ mod tests {
             d_u: 2,
             d_y: 1,
             d_x: 1,
+            later: false,
         };
         let noise = Noise {
             process: vec![0.01],

@@ -312,6 +312,7 @@ mod tests {
             d_u: 0,
             d_y: 1,
             d_x: 1,
+            later: false,
         };
         let smoothed = Smoothed {
             states: Trajectory::new(points.iter().flat_map(|p| [p.0, p.1]).collect(), 2),

@@ -117,7 +117,8 @@ kept!(Record {
     truth,
     d_u,
     d_y,
-    d_x
+    d_x,
+    later
 });
 kept!(Scaling {
     center,
