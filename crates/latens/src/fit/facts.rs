@@ -553,8 +553,8 @@ impl Facts {
         }
     }
 
-    /// Whether a doubt of the look before the fit is none any more: a state of which the known equations alone
-    /// leave a part open, and which is determined along all records with what was learned.
+    /// Whether a doubt of the look before the fit is none any more: a state that the known equations alone
+    /// leave open, and which is determined along all records with what was learned.
     pub(crate) fn has_answered(&self, warning: &Warning) -> bool {
         /// The part of a record that may stay open.
         const LITTLE: f64 = 0.05;
@@ -563,7 +563,8 @@ impl Facts {
         };
         let records = self.records.iter();
         let mut open = records.filter_map(|r| r.poorly_determined.get(&state.name));
-        state.sight == Sight::Partly && open.all(|part| *part < LITTLE)
+        let looked_at = matches!(state.sight, Sight::Partly | Sight::Undetermined);
+        looked_at && open.all(|part| *part < LITTLE)
     }
 
     /// Whether the fit is not to be trusted: no start worked, a free run is no better than a constant or

@@ -253,7 +253,7 @@ impl Warning {
             }
             Self::PoorlySeen { state } => {
                 let when = match state.sight {
-                    Sight::Partly => "before the fit, ",
+                    Sight::Partly | Sight::Undetermined => "before the fit, ",
                     _ => "",
                 };
                 format!("{when}{}", sight::state(state, false).unwrap_or_default())
