@@ -195,7 +195,9 @@ fn like_simpler(
 ) -> Result<Option<Kept>, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
     let weights = system.parameters() - system.unknowns();
-    let certain = tried.iter().filter(|(_, kept)| is_certain(problem, kept));
+    // a function without bends says nothing of bends, and what does the same as it stays there
+    let bends = tried.iter().filter(|(s, _)| *s == Structure::Few);
+    let certain = bends.filter(|(_, kept)| is_certain(problem, kept));
     let best = certain.max_by(|(_, a), (_, b)| rank(a).log.total_cmp(&rank(b).log));
     let alone = settings.starts.max(settings.ensemble) == 1;
     let Some((simpler, kept)) = best.filter(|_| alone && weights <= FEW_WEIGHTS) else {
