@@ -128,10 +128,8 @@ pub fn run(
             if !begun.is_empty() {
                 return starts::run(solver, &own, &begun, observer);
             }
-            let like_simpler =
-                |observer| like_simpler(solver, problem.model, &own, &tried, observer);
             if structure == Structure::Whole {
-                if let Some(found) = like_simpler(observer)? {
+                if let Some(found) = like_few(solver, problem.model, &own, &tried, observer)? {
                     return Ok(found);
                 }
                 let simpler = tried.iter().map(|(_, kept)| kept).max_by(|a, b| {
@@ -142,9 +140,6 @@ pub fn run(
                 elsewhere::best(solver, &own, found, &mut rests, observer)
             } else {
                 let mut quiet = Quiet::new(observer, Trial::Structure(structure));
-                if let Some(found) = like_simpler(&mut quiet)? {
-                    return Ok(found);
-                }
                 let first = starts::run(solver, &own, &[], &mut quiet)?;
                 drop(quiet);
                 elsewhere::best(solver, &own, first, &mut rests, observer)
@@ -183,10 +178,11 @@ pub fn run(
     choose(solver, problem, tried, rungs, stopped, observer)
 }
 
-/// Learns from what a simpler structure of a model has found, where that leaves nothing open: its states
-/// are known then, and networks of few weights that do the same along them need only be refined. `None`
-/// where no simpler structure is certain, or what comes of it is not.
-fn like_simpler(
+/// Learns from what a few units of a model have found, where that leaves nothing open: the states are known
+/// then, and networks of few weights that do the same along them need only be refined. (A linear function says
+/// nothing of bends, and what does the same as it stays there.) `None` where these are not certain, or what comes
+/// of it is not.
+fn like_few(
     solver: &dyn Solver,
     model: &Model,
     problem: &Problem,
@@ -195,12 +191,10 @@ fn like_simpler(
 ) -> Result<Option<Kept>, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
     let weights = system.parameters() - system.unknowns();
-    // a function without bends says nothing of bends, and what does the same as it stays there
-    let bends = tried.iter().filter(|(s, _)| *s == Structure::Few);
-    let certain = bends.filter(|(_, kept)| is_certain(problem, kept));
-    let best = certain.max_by(|(_, a), (_, b)| rank(a).log.total_cmp(&rank(b).log));
+    let few = tried.iter().find(|(s, _)| *s == Structure::Few);
     let alone = settings.starts.max(settings.ensemble) == 1;
-    let Some((simpler, kept)) = best.filter(|_| alone && weights <= FEW_WEIGHTS) else {
+    let certain = |kept: &Kept| alone && weights <= FEW_WEIGHTS && is_certain(problem, kept);
+    let Some((simpler, kept)) = few.filter(|(_, kept)| certain(kept)) else {
         return Ok(None);
     };
     let theta = problem.initial_theta(settings.seed);

@@ -343,7 +343,7 @@ fn elsewhere(problem: &Problem, constants: usize) -> Result<Vec<Vec<f64>>, Error
 
 /// The `k`-th point of Kronecker's sequence in a dimension: multiples of an irrational number, the
 /// whole part left out.
-pub fn spread_evenly(k: usize, dimension: usize) -> f64 {
+fn spread_evenly(k: usize, dimension: usize) -> f64 {
     const PRIMES: [f64; 16] = [
         2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0, 41.0, 43.0, 47.0, 53.0,
     ];
