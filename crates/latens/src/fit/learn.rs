@@ -21,7 +21,8 @@ use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
-use crate::solve::ladder::{self, Climbed};
+use crate::solve::ladder::{self, Climbed, Tried};
+use crate::solve::starts::Seeded;
 use crate::solve::{self, Equipment, Learned, Observer, PassReport, Problem, Solver, registry};
 
 /// Times that a fit is made at the most, each without the readings that the one before contradicts.
@@ -174,7 +175,7 @@ pub fn scaled(model: &Model, records: &[Record]) -> Result<(Model, SignalScales,
 fn looked_at(model: &Model, records: &[Record]) -> Result<(Model, PriorSmoothing, f64), Error> {
     let dt = look::sampling::usable(model, records, &[])?;
     let mut model = model.clone();
-    let settings = solve::OWN[0].settings();
+    let settings = solve::BUILT_IN[0].settings();
     let walking = Walking::Outputs;
     let prior = look::smooth_with_known_equations(&mut model, records, &settings, walking, dt);
     Ok((model, prior, dt))
@@ -311,18 +312,18 @@ fn once(
         rungs,
         stopped,
     } = ladder::run(solver, &problem, before.earlier, observer)?;
-    let judged = kept.first().and_then(|(structure, kept)| {
-        let (_, learned) = kept.learned.first()?;
+    let judged = kept.first().and_then(|Tried { structure, kept }| {
+        let learned = &kept.learned.first()?.learned;
         problem.simplified(*structure, |p| judge(p, learned, stopped))
     });
     if let Some((judged, true)) = judged {
         return Ok(Outcome::Again(judged));
     }
     let (mut fits, mut attempts) = (vec![], vec![]);
-    for (structure, kept) in kept {
+    for Tried { structure, kept } in kept {
         let weight = rungs.iter().find(|r| r.structure == structure);
         let weight = weight.map_or(1.0, |r| r.weight) / kept.learned.len() as f64;
-        for (seed, learned) in kept.learned {
+        for Seeded { seed, learned } in kept.learned {
             let mut fit = problem.simplified(structure, |p| {
                 let mut fit = fitted(p, data, seed, learned);
                 if fit.facts.contradicted && !stopped {

@@ -10,14 +10,16 @@ use crate::look::prior::starting_at;
 use crate::model::Varies;
 use crate::numerics::linalg::cholesky::Factor;
 use crate::numerics::linalg::matrix::Matrix;
-use crate::solve::batch::population::{LEAST, Told, spread, spread_of_groups};
+use crate::solve::batch::population::{
+    LEAST_SPREAD_PART, LikelyVariance, RecordStart, Told, spread, spread_of_groups,
+};
 use crate::solve::{Learned, Problem};
 
 /// Each constant that varies, by its place, and how.
 pub(super) fn of(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Population)> {
-    let mut found = by_state(problem, data, learned);
-    found.extend(by_group(problem, data, learned));
-    found
+    let mut populations = by_state(problem, data, learned);
+    populations.extend(by_group(problem, data, learned));
+    populations
 }
 
 /// Those whose groups' differences are entries of θ.
@@ -28,19 +30,20 @@ fn by_group(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Pop
     };
     let packed = learned.covariance.clone().to_packed();
     let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
-    let population = |(place, own): (usize, std::ops::Range<usize>)| {
+    let population = |(place, entries): (usize, std::ops::Range<usize>)| {
         let (unknown, theta) = (&model.unknowns[place], &learned.theta);
-        let (assumed, scale) = (evidence.prior[own.start], unknown.difference_scale());
-        let differences = Matrix::from_fn(own.len(), own.len(), |i, j| {
-            entry(own.start + i, own.start + j)
+        let (assumed, scale) = (evidence.prior[entries.start], unknown.difference_scale());
+        let differences = Matrix::from_fn(entries.len(), entries.len(), |i, j| {
+            entry(entries.start + i, entries.start + j)
         });
-        let least = LEAST * LEAST;
-        let (_, (low, high)) = spread_of_groups(&differences, &theta[own.clone()], assumed, least);
-        let left = left_of_each(own.len() + 1, |i, j| {
-            let place = |k: usize| if k == 0 { place } else { own.start + k - 1 };
+        let least = LEAST_SPREAD_PART * LEAST_SPREAD_PART;
+        let LikelyVariance { low, high, .. } =
+            spread_of_groups(&differences, &theta[entries.clone()], assumed, least);
+        let left = left_of_each(entries.len() + 1, |i, j| {
+            let place = |k: usize| if k == 0 { place } else { entries.start + k - 1 };
             entry(place(i), place(j))
         });
-        let values = model.groups().iter().zip(own.clone()).enumerate();
+        let values = model.groups().iter().zip(entries.clone()).enumerate();
         let values = values.map(|(k, (label, i))| {
             let variance = entry(place, place) + 2.0 * entry(place, i) + entry(i, i);
             let (value, std) = unknown.value_and_std(theta[place] + theta[i], variance);
@@ -100,7 +103,7 @@ fn by_state(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Pop
     if sums.is_empty() {
         return vec![];
     }
-    let one = |i: usize| {
+    let values_of_record = |i: usize| {
         let (record, states) = (&problem.records[i], &learned.smoothed[i].states);
         let noise = starting_at(stepper, record, &learned.noise);
         let inflated = noise.inflated(stepper, learned.variance_inflation);
@@ -111,18 +114,18 @@ fn by_state(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Pop
             noise: &inflated,
         };
         let deviations = smoother.sums(states, &learned.draws, &sums);
-        let own = varying.iter().enumerate().map(|(k, &(entry, state))| {
+        let values = varying.iter().enumerate().map(|(k, &(entry, state))| {
             let unknown = &model.unknowns[entry];
             let at = match unknown.varies {
                 Some(Varies::Slowly) => record.len() / 2,
                 _ => 0,
             };
-            let value = |x: f64| unknown.value_at(learned.theta[entry], x);
-            let (told, left) = Told::of(&smoother, states, state);
-            let middle = value(states.row(at)[state]);
-            let along = states.column(state).map(value);
+            let value_at = |x: f64| unknown.value_at(learned.theta[entry], x);
+            let start = RecordStart::of(&smoother, states, state);
+            let middle = value_at(states.row(at)[state]);
+            let along = states.column(state).map(value_at);
             let std = deviations.row(at)[k] * if unknown.positive { middle } else { 1.0 };
-            let own = OwnValue {
+            let value = OwnValue {
                 file: data.train[i].record.name.clone(),
                 files: vec![],
                 value: middle,
@@ -130,23 +133,26 @@ fn by_state(problem: &Problem, data: Data, learned: &Learned) -> Vec<(usize, Pop
                 range: along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                     (low.min(v), high.max(v))
                 }),
-                shrinkage: (left / noise.start[state]).clamp(0.0, 1.0),
+                shrinkage: (start.variance / noise.start[state]).clamp(0.0, 1.0),
             };
-            (told, own)
+            (start.told, value)
         });
-        own.collect::<Vec<_>>()
+        values.collect::<Vec<_>>()
     };
     let records: Vec<Vec<(Option<Told>, OwnValue)>> = (0..problem.records.len())
         .into_par_iter()
-        .map(one)
+        .map(values_of_record)
         .collect();
     let population = |(k, &(entry, state)): (usize, &(usize, usize))| {
         let unknown = &model.unknowns[entry];
         let varies = unknown.varies.unwrap_or(Varies::Record);
         let told: Vec<Told> = records.iter().filter_map(|r| r[k].0).collect();
-        let least = (LEAST * unknown.difference_scale()).powi(2);
+        let least = (LEAST_SPREAD_PART * unknown.difference_scale()).powi(2);
         let (low, high) = match varies {
-            Varies::Record | Varies::Group => spread(&told, least).1,
+            Varies::Record | Varies::Group => {
+                let LikelyVariance { low, high, .. } = spread(&told, least);
+                (low, high)
+            }
             Varies::Slowly => (0.0, f64::INFINITY),
         };
         // below the least spread that is told from none, it may be none

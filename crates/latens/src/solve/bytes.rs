@@ -62,9 +62,9 @@ impl Put for u64 {
 
 impl Take for u64 {
     fn take(from: &mut &[u8]) -> Option<Self> {
-        let (own, rest) = from.split_first_chunk()?;
+        let (bytes, rest) = from.split_first_chunk()?;
         *from = rest;
-        Some(Self::from_le_bytes(*own))
+        Some(Self::from_le_bytes(*bytes))
     }
 }
 
@@ -100,9 +100,9 @@ impl Put for u8 {
 
 impl Take for u8 {
     fn take(from: &mut &[u8]) -> Option<Self> {
-        let (own, rest) = from.split_first()?;
+        let (byte, rest) = from.split_first()?;
         *from = rest;
-        Some(*own)
+        Some(*byte)
     }
 }
 

@@ -58,10 +58,10 @@ impl<'a> Checkpoints<'a> {
     /// The passes of a start, from where they begin; `None` where nothing is kept.
     pub(super) fn course<T: Put>(&self, problem: &Problem, begin: &T) -> Option<Course<'a>> {
         let (keep, start) = (self.keep?, self.start?);
-        let own = digest(problem, begin);
+        let begun = digest(problem, begin);
         Some(Course {
             keep,
-            name: format!("{}.{}", hexadecimal(start), hexadecimal(own)),
+            name: format!("{}.{}", hexadecimal(start), hexadecimal(begun)),
         })
     }
 }
@@ -95,8 +95,8 @@ pub fn learn(
     let Some(keep) = problem.checkpoints.keep else {
         return solver.learn(problem, start, observer);
     };
-    let own = digest(problem, &start);
-    let key = hexadecimal(own);
+    let start_digest = digest(problem, &start);
+    let key = hexadecimal(start_digest);
     // with more passes it goes on from the last of them
     let name = format!("{key}-{}", problem.settings.passes);
     let before = keep.get(&name).and_then(|bytes| decode(&bytes));
@@ -107,7 +107,7 @@ pub fn learn(
     }
     let under_way = Problem {
         checkpoints: Checkpoints {
-            start: Some(own),
+            start: Some(start_digest),
             ..problem.checkpoints
         },
         ..*problem
@@ -213,9 +213,9 @@ fn digest<T: Put>(problem: &Problem, begin: &T) -> [u8; 16] {
         problem.stepper.dt(),
     )));
     add(encode(begin));
-    let mut own = [0; 16];
-    own.copy_from_slice(&sha.finalize()[..16]);
-    own
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&sha.finalize()[..16]);
+    digest
 }
 
 fn hexadecimal(digest: [u8; 16]) -> String {

@@ -6,7 +6,7 @@
 //! constants, and with noise simpler functions are tried beside the file's network; they cost
 //! little. Where some structure explains the data down to white noise, the evidence decides
 //! between all that do, and those that it hardly tells apart speak together. Where none does, the
-//! model is wrong somewhere and evidence believes in the wrong noise: then blocks of the records
+//! model is wrong somewhere, and the evidence is computed with the wrong noise: then blocks of the records
 //! that were not learned from decide, and a network has to be clearly better there.
 
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::regress::imitate;
 use super::checkpoint::{Earlier, Resumed};
-use super::starts::{self, Attempt, Kept};
+use super::starts::{self, Attempt, Kept, Seeded};
 use super::{Observer, Problem, Quiet, Solver, Trial, elsewhere, halves, kept};
 use crate::Error;
 use crate::described;
@@ -28,30 +28,30 @@ use crate::model::settings::Settings;
 use crate::numerics::step::Stepper;
 
 /// Structures whose ln p is this close to the best are not told apart.
-const TOLD_APART: f64 = 10.0;
+const UNDECIDED_LOG_EVIDENCE: f64 = 10.0;
 /// More structure has to predict blocks that it never saw better by this factor.
-const CLEARLY_BETTER: f64 = 0.95;
+const CLEARLY_BETTER_ERROR_RATIO: f64 = 0.95;
 /// A structure is a model where its free run errs by less than this part of the range; the next
 /// then begins at the constants that it found.
-const SOUND: f64 = 0.1;
+const SOUND_FREE_RUN_ERROR: f64 = 0.1;
 /// Structures that follow the records learned from so many times worse than the best are not tried
 /// on blocks held back.
-const HOPELESS: f64 = 3.0;
-/// Samples of a record below which no block of it is held back.
-const FEWEST: usize = 100;
+const HOPELESS_ERROR_RATIO: f64 = 3.0;
+/// Samples of the least half of a record that is held back.
+const FEWEST_SAMPLES_OF_HALF: usize = 100;
 
-/// Records without noise are followed where a free run errs by less than this part of the range;
-/// where it errs by more, noise of such a size is assumed.
-const EXPLAINED: f64 = 1e-3;
-const AS_IF: f64 = 0.01;
+/// Records without noise are followed where a free run errs by less than this part of the range.
+const EXPLAINED_FREE_RUN_ERROR: f64 = 1e-3;
+/// Where it errs by more, noise of this part of the range is assumed.
+const ASSUMED_NOISE_PART: f64 = 0.01;
 /// The states are known where they are not determined on less than this part of a record.
-const OPEN: f64 = 0.05;
-/// A network of few weights, and the seeds that it is learned from: at the least, at the most.
+const OPEN_SAMPLES_PART: f64 = 0.05;
+/// The most weights of a small network, and the seeds that it is learned from: at the least, at the most.
 pub(super) const FEW_WEIGHTS: usize = 100;
 const FEWEST_SEEDS: u64 = 3;
-const SEEDS: u64 = 5;
+const MOST_SEEDS: u64 = 5;
 /// Free runs whose errors differ by less than this factor follow the records equally well.
-const SAME_ERROR: f64 = 1.02;
+const SAME_ERROR_RATIO: f64 = 1.02;
 
 described! {
 /// A structure and what came of it.
@@ -71,10 +71,30 @@ pub struct Rung {
 }
 }
 
+/// A structure with what was learned with it.
+pub struct Tried {
+    pub structure: Structure,
+    pub kept: Kept,
+}
+
+impl Tried {
+    /// ln p.
+    fn evidence(&self) -> f64 {
+        let evidence = self.kept.best().evidence.as_ref();
+        evidence.map_or(f64::NEG_INFINITY, |e| e.log)
+    }
+}
+
+/// The best constants so far, and the error of their free run.
+struct BestConstants {
+    constants: Vec<f64>,
+    error: f64,
+}
+
 /// What the ladder came to.
 pub struct Climbed {
     /// What is kept, the best first.
-    pub kept: Vec<(Structure, Kept)>,
+    pub kept: Vec<Tried>,
     /// All that was tried; empty where only the file's structure was.
     pub rungs: Vec<Rung>,
     /// Whether the observer ended it before its time.
@@ -90,7 +110,10 @@ pub fn run(
 ) -> Result<Climbed, Error> {
     let whole = |kept: Kept| Climbed {
         stopped: kept.stopped,
-        kept: vec![(Structure::Whole, kept)],
+        kept: vec![Tried {
+            structure: Structure::Whole,
+            kept,
+        }],
         rungs: vec![],
     };
     let mut structures = structures(problem);
@@ -101,48 +124,50 @@ pub fn run(
         // θ of a simpler structure is none of this one
         let begun = earlier.starts.iter();
         let begun: Vec<&Resumed> = begun.filter(|e| e.structure == Structure::Whole).collect();
-        let mut found = starts::run(solver, problem, &begun, observer)?;
+        let mut kept = starts::run(solver, problem, &begun, observer)?;
         if problem.settings.simplify && begun.is_empty() {
-            found = elsewhere::best(solver, problem, found, &mut None, observer)?;
+            kept = elsewhere::best(solver, problem, kept, &mut None, observer)?;
         }
-        return Ok(whole(found));
+        return Ok(whole(kept));
     }
     if structures == [Structure::Whole] && earlier.starts.is_empty() {
-        let found = seeded(solver, problem, None, observer)?;
+        let kept = seeded(solver, problem, None, observer)?;
         return Ok(whole(elsewhere::best(
-            solver, problem, found, &mut None, observer,
+            solver, problem, kept, &mut None, observer,
         )?));
     }
-    let mut constants: Option<(f64, Vec<f64>)> = None;
-    let mut tried: Vec<(Structure, Kept)> = vec![];
+    let mut constants: Option<BestConstants> = None;
+    let mut tried: Vec<Tried> = vec![];
     let mut rungs = vec![];
     let (mut stopped, mut rests) = (false, None);
     for structure in structures {
         let begun = earlier.starts.iter().filter(|e| e.structure == structure);
         let begun: Vec<&Resumed> = begun.collect();
         let learned = problem.simplified(structure, |simpler| {
-            let own = Problem {
-                constants: constants.as_ref().map_or(&[], |(_, constants)| constants),
+            let informed = Problem {
+                constants: constants.as_ref().map_or(&[], |best| &best.constants),
                 ..*simpler
             };
             if !begun.is_empty() {
-                return starts::run(solver, &own, &begun, observer);
+                return starts::run(solver, &informed, &begun, observer);
             }
             if structure == Structure::Whole {
-                if let Some(found) = like_few(solver, problem.model, &own, &tried, observer)? {
-                    return Ok(found);
+                if let Some(kept) =
+                    refined_from_few(solver, problem.model, &informed, &tried, observer)?
+                {
+                    return Ok(kept);
                 }
-                let simpler = tried.iter().map(|(_, kept)| kept).max_by(|a, b| {
+                let simpler = tried.iter().map(|t| &t.kept).max_by(|a, b| {
                     let ranks = rank(a).partial_cmp(&rank(b));
                     ranks.expect("ranks are numbers")
                 });
-                let found = seeded(solver, &own, simpler, observer)?;
-                elsewhere::best(solver, &own, found, &mut rests, observer)
+                let kept = seeded(solver, &informed, simpler, observer)?;
+                elsewhere::best(solver, &informed, kept, &mut rests, observer)
             } else {
                 let mut quiet = Quiet::new(observer, Trial::Structure(structure));
-                let first = starts::run(solver, &own, &[], &mut quiet)?;
+                let first = starts::run(solver, &informed, &[], &mut quiet)?;
                 drop(quiet);
-                elsewhere::best(solver, &own, first, &mut rests, observer)
+                elsewhere::best(solver, &informed, first, &mut rests, observer)
             }
         });
         let kept = match learned {
@@ -154,7 +179,7 @@ pub fn run(
             }
             Err(error) => return Err(error),
         };
-        let best = kept.as_ref().map(|kept| &kept.learned[0].1);
+        let best = kept.as_ref().map(Kept::best);
         rungs.push(Rung {
             structure,
             evidence: best.and_then(|l| Some(l.evidence.as_ref()?.log)),
@@ -163,14 +188,19 @@ pub fn run(
             weight: 0.0,
         });
         let Some(kept) = kept else { continue };
-        let learned = &kept.learned[0].1;
+        let learned = kept.best();
         stopped = kept.stopped;
-        let error = constants.as_ref().map_or(SOUND, |(error, _)| *error);
+        let error = constants
+            .as_ref()
+            .map_or(SOUND_FREE_RUN_ERROR, |best| best.error);
         if learned.free_run < error {
             let unknowns = problem.model.system.unknowns();
-            constants = Some((learned.free_run, learned.theta[..unknowns].to_vec()));
+            constants = Some(BestConstants {
+                constants: learned.theta[..unknowns].to_vec(),
+                error: learned.free_run,
+            });
         }
-        tried.push((structure, kept));
+        tried.push(Tried { structure, kept });
         if stopped {
             break;
         }
@@ -178,32 +208,32 @@ pub fn run(
     choose(solver, problem, tried, rungs, stopped, observer)
 }
 
-/// Learns from what a few units of a model have found, where that leaves nothing open: the states are known
+/// Learns from what networks of a few units have learned, where that leaves nothing open: the states are known
 /// then, and networks of few weights that do the same along them need only be refined. (A linear function says
-/// nothing of bends, and what does the same as it stays there.) `None` where these are not certain, or what comes
-/// of it is not.
-fn like_few(
+/// nothing of bends, and a network that does the same as it stays linear.) `None` where the simpler fit is not
+/// certain, or the refined one is not.
+fn refined_from_few(
     solver: &dyn Solver,
     model: &Model,
     problem: &Problem,
-    tried: &[(Structure, Kept)],
+    tried: &[Tried],
     observer: &mut dyn Observer,
 ) -> Result<Option<Kept>, Error> {
     let (settings, system) = (problem.settings, &problem.model.system);
     let weights = system.parameters() - system.unknowns();
-    let few = tried.iter().find(|(s, _)| *s == Structure::Few);
+    let few = tried.iter().find(|t| t.structure == Structure::Few);
     let alone = settings.starts.max(settings.ensemble) == 1;
     let certain = |kept: &Kept| alone && weights <= FEW_WEIGHTS && is_certain(problem, kept);
-    let Some((simpler, kept)) = few.filter(|(_, kept)| certain(kept)) else {
+    let Some(Tried { structure, kept }) = few.filter(|t| certain(&t.kept)) else {
         return Ok(None);
     };
     let theta = problem.initial_theta(settings.seed);
-    let model = model.simplified(*simpler);
-    let theta = imitate(problem, &model, &kept.learned[0].1, theta);
+    let model = model.simplified(*structure);
+    let theta = imitate(problem, &model, kept.best(), theta);
     match starts::near(solver, problem, settings.seed, theta, observer) {
-        Ok(found) => {
-            let done = is_certain(problem, &found) && follows_as_well(&found, kept);
-            Ok((found.stopped || done).then_some(found))
+        Ok(refined) => {
+            let done = is_certain(problem, &refined) && follows_as_well(&refined, kept);
+            Ok((refined.stopped || done).then_some(refined))
         }
         Err(Error::Diverged(_)) => Ok(None),
         Err(error) => Err(error),
@@ -219,16 +249,16 @@ fn is_certain(problem: &Problem, kept: &Kept) -> bool {
         scale.into_iter().all(|(i, scale)| {
             let column = smoothed.deviations.column(i);
             let open = column.filter(|std| *std > DETERMINED * scale);
-            (open.count() as f64) < OPEN * smoothed.deviations.len() as f64
+            (open.count() as f64) < OPEN_SAMPLES_PART * smoothed.deviations.len() as f64
         })
     };
-    problem.noisy() && sound && white && kept.learned[0].1.smoothed.iter().all(determined)
+    problem.noisy() && sound && white && kept.best().smoothed.iter().all(determined)
 }
 
-/// Learns from the seed of the settings. A network of few weights has several minima and costs
-/// little: with noise it is learned from some more seeds, every other of them with states that start
-/// elsewhere, unless the first leaves nothing open, and from yet more while it follows the data less well than a simpler one, which it
-/// need not; without noise from more seeds only while it does not explain them, and these start with
+/// Learns from the seed of the settings. A network of few weights has several minima and costs little. With noise
+/// it is learned from some more seeds, every other of them with states that start elsewhere, unless the first
+/// leaves nothing open; and from yet more while it follows the data less well than a simpler one, which it need
+/// not. Without noise it is learned from more seeds only while it does not explain the data, and these start with
 /// sharp bends.
 fn seeded(
     solver: &dyn Solver,
@@ -240,13 +270,13 @@ fn seeded(
     let weights = system.parameters() - system.unknowns();
     let alone = settings.starts.max(settings.ensemble) == 1;
     let mut best = starts::run(solver, problem, &[], observer);
-    for more in 1..SEEDS {
+    for more in 1..MOST_SEEDS {
         let enough = match &best {
             Ok(best) if problem.noisy() => {
                 let least = simpler.is_none_or(|simpler| follows_as_well(best, simpler));
                 least && (more >= FEWEST_SEEDS || is_certain(problem, best))
             }
-            found => is_explained(found),
+            outcome => is_explained(outcome),
         };
         let stopped = best.as_ref().is_ok_and(|best| best.stopped);
         if stopped || enough || weights == 0 || weights > FEW_WEIGHTS || !alone {
@@ -286,7 +316,7 @@ fn seeded(
 
 /// What came of a seed that was tried for another: all of it repeats with that other.
 fn named(mut kept: Kept, seed: u64) -> Kept {
-    kept.learned.iter_mut().for_each(|(own, _)| *own = seed);
+    kept.learned.iter_mut().for_each(|s| s.seed = seed);
     kept.attempts.iter_mut().for_each(|a| a.seed = seed);
     kept
 }
@@ -296,18 +326,18 @@ fn is_better(problem: &Problem, a: &Kept, b: &Kept) -> bool {
     if problem.noisy() {
         rank(a) > rank(b)
     } else {
-        let [a, b] = [a, b].map(|kept| kept.learned[0].1.free_run);
+        let [a, b] = [a, b].map(|kept| kept.best().free_run);
         a < b || b.is_nan()
     }
 }
 
 /// Whether a start follows the records no worse than that of a simpler structure.
 fn follows_as_well(kept: &Kept, simpler: &Kept) -> bool {
-    let (own, other) = (rank(kept), rank(simpler));
-    let [error, least] = [kept, simpler].map(|kept| kept.learned[0].1.free_run);
-    match (own.sound, own.white).cmp(&(other.sound, other.white)) {
+    let [error, least] = [kept, simpler].map(|kept| kept.best().free_run);
+    let [kept, simpler] = [kept, simpler].map(rank);
+    match (kept.sound, kept.white).cmp(&(simpler.sound, simpler.white)) {
         Ordering::Less => false,
-        Ordering::Equal => error < SAME_ERROR * least,
+        Ordering::Equal => error < SAME_ERROR_RATIO * least,
         Ordering::Greater => true,
     }
 }
@@ -315,7 +345,7 @@ fn follows_as_well(kept: &Kept, simpler: &Kept) -> bool {
 /// Whether a free run follows records without noise.
 fn is_explained(kept: &Result<Kept, Error>) -> bool {
     match kept {
-        Ok(kept) => kept.stopped || kept.learned[0].1.free_run < EXPLAINED,
+        Ok(kept) => kept.stopped || kept.best().free_run < EXPLAINED_FREE_RUN_ERROR,
         Err(error) => !matches!(error, Error::Diverged(_)),
     }
 }
@@ -329,7 +359,12 @@ fn as_if_noisy(
     observer: &mut dyn Observer,
 ) -> Result<Kept, Error> {
     let scales = SignalScales {
-        noise: problem.scales.range.iter().map(|r| AS_IF * r).collect(),
+        noise: problem
+            .scales
+            .range
+            .iter()
+            .map(|r| ASSUMED_NOISE_PART * r)
+            .collect(),
         ..problem.scales.clone()
     };
     let noise = look::noise(
@@ -344,22 +379,22 @@ fn as_if_noisy(
         ..*problem
     };
     let mut quiet = Quiet::new(observer, Trial::AsIfNoisy);
-    let found = seeded(solver, &noisy, None, &mut quiet);
+    let outcome = seeded(solver, &noisy, None, &mut quiet);
     drop(quiet);
-    let found = match found {
-        Ok(found) if !found.stopped => found,
+    let outcome = match outcome {
+        Ok(outcome) if !outcome.stopped => outcome,
         Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => return first,
         Err(error) => return Err(error),
     };
-    let (seed, learned) = &found.learned[0];
+    let Seeded { seed, learned } = &outcome.learned[0];
     let second = starts::near(solver, problem, *seed, learned.theta.clone(), observer);
     let error = |kept: &Result<Kept, Error>| {
         let kept = kept.as_ref().ok();
-        let error = kept.map_or(f64::INFINITY, |kept| kept.learned[0].1.free_run);
+        let error = kept.map_or(f64::INFINITY, |kept| kept.best().free_run);
         if error.is_nan() { f64::INFINITY } else { error }
     };
     if error(&second) < error(&first) {
-        // what was tried before is told too
+        // the attempts before are reported too
         second.map(|mut kept| {
             let before = first.map_or(vec![], |first| first.attempts);
             let before = before.into_iter().map(|attempt| Attempt {
@@ -387,7 +422,7 @@ pub(super) struct Rank {
 
 pub(super) fn rank(kept: &Kept) -> Rank {
     let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
-    let learned = &kept.learned[0].1;
+    let learned = kept.best();
     let evidence = learned
         .evidence
         .as_ref()
@@ -423,41 +458,36 @@ fn structures(problem: &Problem) -> Vec<Structure> {
 fn choose(
     solver: &dyn Solver,
     problem: &Problem,
-    mut tried: Vec<(Structure, Kept)>,
+    mut tried: Vec<Tried>,
     mut rungs: Vec<Rung>,
     mut stopped: bool,
     observer: &mut dyn Observer,
 ) -> Result<Climbed, Error> {
-    let explains = |kept: &Kept| {
-        let learned = &kept.learned[0].1;
-        !learned.contradicted && kept.attempts.iter().any(|a| a.kept && a.failure.is_none())
+    let explains = |Tried { kept, .. }: &Tried| {
+        let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
+        !kept.best().contradicted && sound
     };
-    let evidence = |kept: &Kept| {
-        let found = kept.learned[0].1.evidence.as_ref();
-        found.map_or(f64::NEG_INFINITY, |e| e.log)
-    };
-    let white = tried.iter().filter(|(_, kept)| explains(kept));
-    let best = white
-        .map(|(_, kept)| evidence(kept))
-        .fold(f64::NEG_INFINITY, f64::max);
-    let mut kept: Vec<(Structure, Kept)>;
+    let white = tried.iter().filter(|t| explains(t));
+    let best = white.map(Tried::evidence);
+    let best = best.fold(f64::NEG_INFINITY, f64::max);
+    let mut kept: Vec<Tried>;
     if best.is_finite() {
-        let close = |kept: &Kept| explains(kept) && evidence(kept) > best - TOLD_APART;
-        kept = tried.into_iter().filter(|(_, kept)| close(kept)).collect();
-        kept.sort_by(|(_, a), (_, b)| evidence(b).total_cmp(&evidence(a)));
-        let weight = |kept: &Kept| (evidence(kept) - best).exp();
-        let sum: f64 = kept.iter().map(|(_, kept)| weight(kept)).sum();
-        for (structure, kept) in &kept {
-            let rung = rungs.iter_mut().find(|r| r.structure == *structure);
-            rung.expect("all that was tried").weight = weight(kept) / sum;
+        let close = |t: &Tried| explains(t) && t.evidence() > best - UNDECIDED_LOG_EVIDENCE;
+        kept = tried.into_iter().filter(close).collect();
+        kept.sort_by(|a, b| b.evidence().total_cmp(&a.evidence()));
+        let weight = |t: &Tried| (t.evidence() - best).exp();
+        let sum: f64 = kept.iter().map(weight).sum();
+        for tried in &kept {
+            let rung = rungs.iter_mut().find(|r| r.structure == tried.structure);
+            rung.expect("all that was tried").weight = weight(tried) / sum;
         }
     } else {
         let beyond = beyond_noise(problem);
-        let error = |kept: &Kept| beyond(kept.learned[0].1.free_run);
-        let least = tried.iter().map(|(_, kept)| error(kept));
+        let error = |t: &Tried| beyond(t.kept.best().free_run);
+        let least = tried.iter().map(error);
         let least = least.fold(f64::INFINITY, f64::min);
-        tried.retain(|(_, kept)| error(kept) <= HOPELESS * least || least.is_infinite());
-        let structures: Vec<Structure> = tried.iter().map(|(s, _)| *s).collect();
+        tried.retain(|t| error(t) <= HOPELESS_ERROR_RATIO * least || least.is_infinite());
+        let structures: Vec<Structure> = tried.iter().map(|t| t.structure).collect();
         let errors = if stopped || structures.len() < 2 {
             None
         } else {
@@ -473,18 +503,19 @@ fn choose(
         let mut structure = structures[structures.len() - 1];
         if let Some(errors) = errors {
             let mut least = f64::NAN;
-            for (error, own) in errors.into_iter().zip(structures) {
-                let rung = rungs.iter_mut().find(|r| r.structure == own);
+            for (error, next) in errors.into_iter().zip(structures) {
+                let rung = rungs.iter_mut().find(|r| r.structure == next);
                 rung.expect("all that was tried").held_back = error.is_finite().then_some(error);
                 let error = beyond(error);
-                if error < CLEARLY_BETTER * least || least.is_nan() {
-                    (least, structure) = (error, own);
+                if error < CLEARLY_BETTER_ERROR_RATIO * least || least.is_nan() {
+                    (least, structure) = (error, next);
                 }
             }
         }
         let rung = rungs.iter_mut().find(|r| r.structure == structure);
         rung.expect("all that was tried").weight = 1.0;
-        kept = tried.into_iter().filter(|(s, _)| *s == structure).collect();
+        tried.retain(|t| t.structure == structure);
+        kept = tried;
     }
     Ok(Climbed {
         kept,
@@ -495,13 +526,14 @@ fn choose(
 
 /// What of a free run's error is not noise; below some part of the noise, that part.
 fn beyond_noise(problem: &Problem) -> impl Fn(f64) -> f64 {
-    const TOLD: f64 = 0.2;
+    const LEAST_NOISE_PART: f64 = 0.2;
     let scales = problem.scales;
-    let each = scales.noise.iter().zip(&scales.range);
-    let noise = each.map(|(noise, range)| noise / range).sum::<f64>() / scales.noise.len() as f64;
+    let channels = scales.noise.iter().zip(&scales.range);
+    let noise = channels.map(|(noise, range)| noise / range).sum::<f64>();
+    let noise = noise / scales.noise.len() as f64;
     move |error: f64| match error * error - noise * noise {
         lost if lost.is_nan() => f64::INFINITY,
-        square => square.max((TOLD * noise).powi(2)).sqrt(),
+        square => square.max((LEAST_NOISE_PART * noise).powi(2)).sqrt(),
     }
 }
 
@@ -510,15 +542,19 @@ fn beyond_noise(problem: &Problem) -> impl Fn(f64) -> f64 {
 fn held_back(
     solver: &dyn Solver,
     problem: &Problem,
-    tried: &[(Structure, Kept)],
+    tried: &[Tried],
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<f64>>, Error> {
-    if problem.records.iter().any(|r| r.len() < 2 * FEWEST) {
+    if problem
+        .records
+        .iter()
+        .any(|r| r.len() < 2 * FEWEST_SAMPLES_OF_HALF)
+    {
         return Ok(None);
     }
     let halves = halves(problem);
     let mut errors = vec![];
-    for (structure, kept) in tried {
+    for Tried { structure, kept } in tried {
         let mut squares = 0.0;
         for half in 0..2 {
             let fold = Problem {
@@ -526,7 +562,7 @@ fn held_back(
                 ..halves[half].of(problem)
             };
             let error = fold.simplified(*structure, |fold| {
-                let (seed, learned) = &kept.learned[0];
+                let Seeded { seed, learned } = &kept.learned[0];
                 let begin = fold.start_of_half(&learned.theta, *seed);
                 let mut quiet = Quiet::new(observer, Trial::Halves);
                 let learned = kept::learn(solver, fold, begin, &mut quiet)?;

@@ -2,7 +2,7 @@
 //!
 //! A [`Solver`] learns θ from a [`Problem`]: records with the states that the known physics finds in
 //! them, and the sizes of everything. It is one file and one line of registration: the four of
-//! Latens stand in [`OWN`], others call [`register`]. Several starts, ensembles, stopping and
+//! Latens stand in [`BUILT_IN`], others call [`register`]. Several starts, ensembles, stopping and
 //! resuming are common to all ([`starts`]).
 
 pub mod batch;
@@ -38,7 +38,7 @@ use batch::evidence::Evidence;
 use checkpoint::{Checkpoint, Start};
 pub use elsewhere::Elsewhere;
 use kept::Checkpoints;
-pub use registry::{OWN, defaults, find, register, resolve, same_solver, solvers};
+pub use registry::{BUILT_IN, defaults, find, register, resolve, same_solver, solvers};
 pub use starts::Attempt;
 use workers::Workers;
 
@@ -206,7 +206,7 @@ impl fmt::Display for Trial {
             Self::AsIfNoisy => f.write_str("as if there were noise"),
             Self::Pieces => f.write_str("pieces of the records"),
             Self::Halves => f.write_str("halves held back"),
-            Self::Fold(fold, of) => write!(f, "fold {fold} of {of} held back"),
+            Self::Fold(fold, folds) => write!(f, "fold {fold} of {folds} held back"),
         }
     }
 }
@@ -465,8 +465,9 @@ impl Problem<'_> {
 
     /// Whether any channel is noisy, not only rounded: near the resolution noise still decides.
     pub fn noisy(&self) -> bool {
-        let each = self.scales.noise.iter().zip(&self.scales.range);
-        each.into_iter()
+        let channels = self.scales.noise.iter().zip(&self.scales.range);
+        channels
+            .into_iter()
             .any(|(noise, range)| *noise > 0.5 * RESOLUTION * range)
     }
 
@@ -529,7 +530,7 @@ impl Problem<'_> {
     /// Smooths every record with θ, each from its trajectory so far.
     pub fn smooth_all(&self, theta: &[f64], noise: &Noise, before: Vec<Smoothed>) -> Vec<Smoothed> {
         let stepper = self.stepper;
-        let each = self.records.iter().zip(before).map(|(record, before)| {
+        let smoothed = self.records.iter().zip(before).map(|(record, before)| {
             let noise = starting_at(stepper, record, noise);
             let smoother = Smoother {
                 stepper,
@@ -544,7 +545,7 @@ impl Problem<'_> {
                 before
             }
         });
-        each.collect()
+        smoothed.collect()
     }
 
     /// Mean nRMSE of the measured channels in free runs from the best starts under exact physics.

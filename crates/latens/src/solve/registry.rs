@@ -9,7 +9,7 @@ use crate::model::settings::{Settings, SettingsLayer};
 use crate::model::suggest;
 
 /// The solvers of Latens, the default first.
-pub const OWN: [&dyn Solver; 4] = [
+pub const BUILT_IN: [&dyn Solver; 4] = [
     &batch::Batch,
     &recursion::Joint,
     &recursion::Alternating,
@@ -35,7 +35,7 @@ pub fn register(solver: &'static dyn Solver) {
 /// ```
 pub fn solvers() -> Vec<&'static dyn Solver> {
     let added = REGISTERED.read().expect("nobody panics while it is locked");
-    OWN.into_iter().chain(added.iter().copied()).collect()
+    BUILT_IN.into_iter().chain(added.iter().copied()).collect()
 }
 
 /// The solver of a name.
@@ -58,7 +58,7 @@ pub fn find(name: &str) -> Result<&'static dyn Solver, Error> {
 
 /// The settings of every solver of Latens, the default first.
 pub fn defaults() -> Vec<Settings> {
-    OWN.iter().map(|solver| solver.settings()).collect()
+    BUILT_IN.iter().map(|solver| solver.settings()).collect()
 }
 
 /// The settings that layers make, the last one first in rank.
@@ -71,7 +71,7 @@ pub fn resolve(layers: &[&SettingsLayer]) -> Result<Settings, Error> {
         .iter()
         .rev()
         .find_map(|layer| layer.solver.as_deref());
-    let solver = find(name.unwrap_or(OWN[0].name()))?;
+    let solver = find(name.unwrap_or(BUILT_IN[0].name()))?;
     let printed = layers.iter().rev().find_map(|layer| layer.printed_settings);
     let mut settings = match printed {
         Some(true) => solver.printed_settings().ok_or_else(|| {
@@ -89,9 +89,9 @@ pub fn resolve(layers: &[&SettingsLayer]) -> Result<Settings, Error> {
 /// [`Error::Setting`] with what to do.
 pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
     if now.solver != before.solver {
-        let (own, asked) = (&before.solver, &now.solver);
+        let (learner, asked) = (&before.solver, &now.solver);
         return Err(Error::Setting(format!(
-            "this fit was learned by {own}, not by {asked}: resume it with that"
+            "this fit was learned by {learner}, not by {asked}: resume it with that"
         )));
     }
     if (&now.fix, &now.free) != (&before.fix, &before.free) {
@@ -120,8 +120,8 @@ pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
     let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
     settings.check(&states, &channels).map_err(Error::Setting)?;
     if model.system.parameters() == 0 {
-        let what = "the model has nothing to learn; call a network in an equation, or leave a constant of [unknowns] free";
-        return Err(Error::Setting(what.into()));
+        let reason = "the model has nothing to learn; call a network in an equation, or leave a constant of [unknowns] free";
+        return Err(Error::Setting(reason.into()));
     }
     let solver = find(&settings.solver)?;
     let bounded = model.unknowns.iter().find(|u| u.is_bounded());
@@ -136,9 +136,9 @@ pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
     let varying = varying.map(|u| format!("how `{}` varies", u.name));
     let unknown = model.system.unknown_channels().first();
     let unknown = unknown.map(|&c| format!("what is unknown of `{}`", channels[c]));
-    if let Some(what) = varying.or(unknown).filter(|_| !solver.learns_sensors()) {
+    if let Some(unlearned) = varying.or(unknown).filter(|_| !solver.learns_sensors()) {
         return Err(Error::Setting(format!(
-            "{} does not learn {what}; choose ⟦solver⟧ batch",
+            "{} does not learn {unlearned}; choose ⟦solver⟧ batch",
             solver.name()
         )));
     }

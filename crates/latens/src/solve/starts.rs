@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::batch::ways::LOST;
+use super::batch::ways::LOST_FREE_RUN_ERROR;
 use super::checkpoint::{Resumed, Start};
 use super::elsewhere::Elsewhere;
 use super::{Learned, Observer, PassReport, Problem, Progress, Solver, kept};
@@ -18,7 +18,7 @@ use crate::Error;
 use crate::described;
 
 /// Mean ν²/s above which innovations are not what the solver takes them for.
-const INCONSISTENT: f64 = 25.0;
+const INCONSISTENT_INNOVATION_RATIO: f64 = 25.0;
 
 described! {
 /// One start and what came of it.
@@ -41,15 +41,28 @@ fn null_is_infinite<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D:
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
+/// What was learned from a seed.
+pub struct Seeded {
+    pub seed: u64,
+    pub learned: Learned,
+}
+
 /// What the starts came to.
 pub struct Kept {
-    /// Each with its seed: the best first, then, in an ensemble, the others.
-    pub learned: Vec<(u64, Learned)>,
+    /// The best first, then, in an ensemble, the others.
+    pub learned: Vec<Seeded>,
     pub attempts: Vec<Attempt>,
     /// Other values of the constants that explain the data nearly as well.
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the observer ended one before its time.
     pub stopped: bool,
+}
+
+impl Kept {
+    /// What was learned from the best start.
+    pub fn best(&self) -> &Learned {
+        &self.learned[0].learned
+    }
 }
 
 /// Runs the starts that the settings ask for, those of an earlier fit from where they were; the
@@ -77,7 +90,7 @@ pub fn run(
         let together = Mutex::new((0, observer));
         let seeds = (0..several as u64).map(|k| settings.seed.wrapping_add(k));
         let seeds: Vec<u64> = seeds.collect();
-        let one = |&seed: &u64| {
+        let from_seed = |&seed: &u64| {
             let mut shared = Shared {
                 starts: several,
                 inner: &together,
@@ -96,7 +109,7 @@ pub fn run(
             together.lock().expect("observers do not panic").0 += 1;
             (seed, outcome)
         };
-        outcomes = seeds.par_iter().map(one).collect();
+        outcomes = seeds.par_iter().map(from_seed).collect();
     } else {
         let first = resumed.first().map_or(settings.seed, |r| r.seed);
         let tried = first.wrapping_sub(settings.seed);
@@ -152,14 +165,14 @@ fn start(
 
 /// Why a result cannot be right.
 fn failure(learned: &Learned) -> Option<String> {
-    if learned.consistency > INCONSISTENT {
+    if learned.consistency > INCONSISTENT_INNOVATION_RATIO {
         return Some(format!(
             "innovations are {:.0} times as large as expected",
             learned.consistency.sqrt()
         ));
     }
     // not a number where no channel moves: then there is nothing to say
-    let lost = learned.free_run > LOST;
+    let lost = learned.free_run > LOST_FREE_RUN_ERROR;
     lost.then(|| "its free run predicts the measurements no better than a constant".into())
 }
 
@@ -170,9 +183,9 @@ fn keep(outcomes: Vec<(u64, Outcome)>, all: bool) -> Result<Kept, Error> {
     let (mut first_error, mut stopped) = (None, false);
     for (seed, outcome) in outcomes {
         match outcome {
-            Ok((own, attempt)) => {
-                stopped |= own.stopped;
-                learned.push((attempts.len(), own));
+            Ok((result, attempt)) => {
+                stopped |= result.stopped;
+                learned.push((attempts.len(), result));
                 attempts.push(attempt);
             }
             Err(error @ Error::Diverged(_)) => {
@@ -203,9 +216,12 @@ fn keep(outcomes: Vec<(u64, Outcome)>, all: bool) -> Result<Kept, Error> {
             _ => Error::Stopped,
         });
     }
-    let seeded = learned.into_iter().map(|(k, own)| {
+    let seeded = learned.into_iter().map(|(k, learned)| {
         attempts[k].kept = true;
-        (attempts[k].seed, own)
+        Seeded {
+            seed: attempts[k].seed,
+            learned,
+        }
     });
     Ok(Kept {
         learned: seeded.collect(),
@@ -296,7 +312,7 @@ mod tests {
     /// θ of what is kept, and which starts are, in their order.
     fn kept(outcomes: Vec<Outcome>, all: bool) -> Result<(Vec<f64>, Vec<bool>, bool), Error> {
         let kept = keep((7..).zip(outcomes).collect(), all)?;
-        let thetas = kept.learned.iter().map(|(_, l)| l.theta[0]).collect();
+        let thetas = kept.learned.iter().map(|s| s.learned.theta[0]).collect();
         let marks = kept.attempts.iter().map(|a| a.kept).collect();
         Ok((thetas, marks, kept.stopped))
     }

@@ -6,11 +6,11 @@
 
 use super::cut::cut;
 use super::damping::Damping;
-use super::evidence::Posterior;
+use super::evidence::{Laplace, Posterior};
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use super::settle::open_start;
-use super::stages::{ON_THE_WAY, first_prior, sharing, stage_noise};
+use super::stages::{WAY_LIMITS, first_prior, sharing, stage_noise};
 use crate::Error;
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::Precision;
@@ -20,16 +20,16 @@ use crate::solve::{Observer, Problem};
 
 /// Rounds in which the noise of a comparison is found, and its relative change that ends them.
 const NOISE_ROUNDS: usize = 12;
-const NOISE_SETTLED: f64 = 1e-3;
+const NOISE_SETTLED_CHANGE: f64 = 1e-3;
 /// Rounds in which a prior that a folder does not have is found, and the gain of ln p that ends them.
 const PRIOR_ROUNDS: usize = 20;
-const PRIOR_SETTLED: f64 = 0.05;
+const PRIOR_SETTLED_GAIN: f64 = 0.05;
 /// A thousandth of a unit of the objective is a thirtieth of a deviation.
-const AT_A_POINT: Limits = Limits {
+const POINT_LIMITS: Limits = Limits {
     tolerance: 1e-5,
     patience: 2,
     iterations: 40,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
 
 /// Where a fit ended.
@@ -81,9 +81,10 @@ impl Weighed {
     /// ln p(y) where the data count for so many times less.
     pub fn evidence(&self, problem: &Problem, inflation: f64) -> f64 {
         let posterior = self.posterior.clone().inflated(inflation);
-        let found = posterior.evidence(problem.model, self.log_likelihood / inflation - self.prior);
+        let evidence =
+            posterior.evidence(problem.model, self.log_likelihood / inflation - self.prior);
         let theta = &self.theta;
-        found.log + cut(&posterior, problem.model, theta, vec![], Precision::Double).log
+        evidence.log + cut(&posterior, problem.model, theta, vec![], Precision::Double).log
     }
 }
 
@@ -137,11 +138,15 @@ impl<'a> Again<'a> {
         let mut before = f64::NEG_INFINITY;
         for _ in 0..PRIOR_ROUNDS {
             let newton = Newton::new(&self.problem, &self.prior, &self.noise);
-            let (posterior, found, _) = newton.evidence(&self.iterate, newton.thinning())?;
-            if found.log - before < PRIOR_SETTLED {
+            let Laplace {
+                posterior,
+                evidence,
+                ..
+            } = newton.evidence(&self.iterate, newton.thinning())?;
+            if evidence.log - before < PRIOR_SETTLED_GAIN {
                 break;
             }
-            before = found.log;
+            before = evidence.log;
             let (model, theta) = (self.problem.model, &self.iterate.theta);
             self.prior = posterior.next_prior(model, theta, sharing(&self.problem));
         }
@@ -153,8 +158,11 @@ impl<'a> Again<'a> {
     pub fn weigh(mut self, held: &[bool]) -> Option<Weighed> {
         for _ in 0..NOISE_ROUNDS {
             let newton = Newton::new(&self.problem, &self.prior, &self.noise);
-            let found = newton.evidence(&self.iterate, newton.thinning()).ok()?.1;
-            let next = newton.noise_found(&self.iterate, found.determined).ok()?;
+            let at_minimum = newton.evidence(&self.iterate, newton.thinning()).ok()?;
+            let evidence = at_minimum.evidence;
+            let next = newton
+                .noise_found(&self.iterate, evidence.determined)
+                .ok()?;
             let mut change: f64 = 0.0;
             for c in (0..next.len()).filter(|&c| !held[c]) {
                 let next = next[c].max(self.problem.resolution(c));
@@ -167,22 +175,26 @@ impl<'a> Again<'a> {
             let newton = Newton::new(&self.problem, &self.prior, &self.noise);
             let smoothed = newton.smoothed(&self.iterate.theta, &self.iterate.states);
             self.iterate.states = smoothed.ok()?;
-            if change < NOISE_SETTLED {
+            if change < NOISE_SETTLED_CHANGE {
                 break;
             }
         }
         let newton = Newton::new(&self.problem, &self.prior, &self.noise);
         let cost = newton.cost(&self.iterate.theta, &self.iterate.states);
         self.iterate.cost = cost.ok()?;
-        let (posterior, found, _) = newton.evidence(&self.iterate, 1).ok()?;
+        let Laplace {
+            posterior,
+            evidence,
+            ..
+        } = newton.evidence(&self.iterate, 1).ok()?;
         let measured = |y: &&f64| !y.is_nan();
         let records = self.problem.records.iter();
         let readings = records.map(|r| r.outputs.iter().filter(measured).count());
         let prior = self.iterate.cost.prior;
         let weighed = Weighed {
-            log_likelihood: found.log + posterior.volume() + prior,
+            log_likelihood: evidence.log + posterior.volume() + prior,
             prior,
-            determined: found.determined,
+            determined: evidence.determined,
             readings: readings.sum(),
             variance_inflation: newton.variance_inflation(&self.iterate).ok()?,
             noise: self.noise.measurement.clone(),
@@ -202,7 +214,7 @@ impl<'a> Again<'a> {
             .inflated(self.problem.stepper, self.variance_inflation);
         let newton = Newton::new(&self.problem, &self.prior, &self.noise);
         minimise(&newton, &mut self.iterate, observer)?;
-        let (posterior, ..) = newton.evidence(&self.iterate, 1)?;
+        let posterior = newton.evidence(&self.iterate, 1)?.posterior;
         Ok(Walk {
             posterior,
             problem: self.problem,
@@ -223,7 +235,12 @@ fn minimise(
         stages: 1,
         observer,
     };
-    match newton.minimise(iterate, &mut Damping::default(), &AT_A_POINT, &mut counter)? {
+    match newton.minimise(
+        iterate,
+        &mut Damping::default(),
+        &POINT_LIMITS,
+        &mut counter,
+    )? {
         End::Stopped(_) => Err(Error::Stopped),
         End::Done | End::Hopeless => Ok(()),
     }
@@ -281,8 +298,8 @@ impl Walk<'_> {
         let column = self.posterior.column(i);
         let mut iterate = from.iterate.clone();
         let by = (theta - iterate.theta[i]) / column[i];
-        let each = iterate.theta.iter_mut().zip(&column);
-        each.for_each(|(t, c)| *t += by * c);
+        let entries = iterate.theta.iter_mut().zip(&column);
+        entries.for_each(|(t, c)| *t += by * c);
         self.problem.model.keep_bounds(&mut iterate.theta);
         iterate.theta[i] = theta;
         let newton = Newton::new(&self.problem, &self.prior, &self.noise).holding(i);

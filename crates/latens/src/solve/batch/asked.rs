@@ -4,8 +4,8 @@
 //! stays with the record: other states, or a forward pass. Nothing in an answer depends on other
 //! records, so that they may live anywhere ([`super::place`]).
 
-use super::newton::PROJECTION;
-use super::population::Told;
+use super::newton::PROJECTION_STEPS;
+use super::population::RecordStart;
 use crate::filter::curvature::Curvature;
 use crate::filter::pass::Forward;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
@@ -18,7 +18,7 @@ use crate::numerics::step::Stepper;
 use crate::record::Record;
 
 /// States follow the data where a reading is worth no more than this: noise alone makes it a half.
-const FOLLOWED: f64 = 2.0;
+const FOLLOWED_READING_COST: f64 = 2.0;
 
 /// A question to all records, under θ and a noise.
 #[derive(Debug, Clone)]
@@ -163,8 +163,8 @@ pub(super) fn cost(terms: &[f64]) -> Cost {
 }
 
 impl Seat<'_> {
-    /// The answer of this record; `of` is what of it the question is about.
-    pub fn answer(&self, asked: &Asked, of: &[&Left]) -> Answer {
+    /// The answer of this record; `holdings` is what of it the question is about.
+    pub fn answer(&self, asked: &Asked, holdings: &[&Left]) -> Answer {
         let (stepper, record, theta) = (self.stepper, self.record, asked.theta.as_slice());
         let noise = starting_at(stepper, record, &asked.noise);
         let smoother = Smoother {
@@ -173,7 +173,7 @@ impl Seat<'_> {
             theta,
             noise: &noise,
         };
-        let states = || of[0].states();
+        let states = || holdings[0].states();
         match &asked.question {
             Question::Cost => Answer::numbers(terms(&smoother.cost(states()))),
             Question::Start { noisy, elsewhere } => {
@@ -181,7 +181,10 @@ impl Seat<'_> {
             }
             Question::Exact => {
                 let from = Smoothed {
-                    states: of.first().map_or(self.known, |of| of.states()).clone(),
+                    states: holdings
+                        .first()
+                        .map_or(self.known, |holdings| holdings.states())
+                        .clone(),
                     deviations: Trajectory::default(),
                     cost: Cost::default(),
                 };
@@ -192,12 +195,12 @@ impl Seat<'_> {
             }
             Question::Simulate { simulates } => {
                 let states = states();
-                let (own, simulation) = rayon::join(
+                let (smoothed, simulation) = rayon::join(
                     || smoother.cost(states),
                     || simulates.then(|| simulated(&smoother, states.row(0))),
                 );
-                let lower = simulation.filter(|(_, cost)| cost.total() < own.total());
-                let (states, cost) = lower.unwrap_or_else(|| (states.clone(), own));
+                let lower = simulation.filter(|(_, cost)| cost.total() < smoothed.total());
+                let (states, cost) = lower.unwrap_or_else(|| (states.clone(), smoothed));
                 Answer {
                     numbers: terms(&cost).into(),
                     ..Answer::states(states)
@@ -213,7 +216,7 @@ impl Seat<'_> {
                 }
             }
             Question::Bend { increment } => {
-                let pass = of[1].pass();
+                let pass = holdings[1].pass();
                 let Curvature { mut b, expected } = smoother.curvature(states(), increment, pass);
                 b.push(expected);
                 Answer::numbers(b)
@@ -227,27 +230,26 @@ impl Seat<'_> {
                     theta: before,
                     ..smoother
                 };
-                let pass = of[1].pass();
-                let (expected, (states, cost)) =
-                    moved(&before, &smoother, states(), pass, increment, *simulates);
+                let pass = holdings[1].pass();
+                let moved = moved(&before, &smoother, states(), pass, increment, *simulates);
                 Answer {
-                    numbers: [&[expected], &terms(&cost)[..]].concat(),
-                    ..Answer::states(states)
+                    numbers: [&[moved.expected], &terms(&moved.cost)[..]].concat(),
+                    ..Answer::states(moved.states)
                 }
             }
             Question::Misfits => {
                 let seen = score::outputs(stepper, record, theta, states());
                 let channels = noise.measurement.iter().cycle();
-                let each = record.outputs.iter().zip(seen.as_slice()).zip(channels);
-                let each = each.map(|((y, h), variance)| (y - h) / variance.sqrt());
-                Answer::numbers(each.collect::<Vec<f64>>())
+                let misfits = record.outputs.iter().zip(seen.as_slice()).zip(channels);
+                let misfits = misfits.map(|((y, h), variance)| (y - h) / variance.sqrt());
+                Answer::numbers(misfits.collect::<Vec<f64>>())
             }
             Question::Squares => {
                 let spread = smoother.seen_variances(&smoother.forward(states()));
                 let seen = score::outputs(stepper, record, theta, states());
-                let each = record.outputs.iter().zip(seen.as_slice()).zip(&spread);
-                let each = each.map(|((y, h), spread)| (y - h) * (y - h) + spread);
-                Answer::numbers(each.collect::<Vec<f64>>())
+                let squares = record.outputs.iter().zip(seen.as_slice()).zip(&spread);
+                let squares = squares.map(|((y, h), spread)| (y - h) * (y - h) + spread);
+                Answer::numbers(squares.collect::<Vec<f64>>())
             }
             Question::FreeRun => {
                 let run = score::free_run_along(stepper, record, theta, states());
@@ -256,7 +258,7 @@ impl Seat<'_> {
                 Answer::numbers(errors.collect::<Vec<f64>>())
             }
             Question::Told { state } => {
-                let told = Told::of(&smoother, states(), *state).0;
+                let told = RecordStart::of(&smoother, states(), *state).told;
                 Answer::numbers(told.map_or(vec![], |told| vec![told.mean, told.variance]))
             }
             Question::Along { state } => {
@@ -287,9 +289,9 @@ impl Seat<'_> {
     fn start(&self, smoother: &Smoother, noisy: bool, elsewhere: bool) -> Trajectory {
         let readings = self.record.outputs.iter().filter(|y| !y.is_nan()).count() as f64;
         let walked = smoother.cost(self.known);
-        let followed = walked.data < FOLLOWED * readings;
-        let found = walked.total().is_finite() && followed != elsewhere;
-        if noisy && found {
+        let followed = walked.data < FOLLOWED_READING_COST * readings;
+        let usable = walked.total().is_finite() && followed != elsewhere;
+        if noisy && usable {
             return self.known.clone();
         }
         let known = smoother.minimise(self.known.clone(), SMOOTHING_STEPS);
@@ -306,8 +308,17 @@ impl Seat<'_> {
     }
 }
 
-/// What the linear model says of the objective of a record after a step of θ; its states there, brought
-/// back to the valley of exact known rows, and what the objective is indeed.
+/// A record after a step of θ.
+struct Moved {
+    /// What the linear model says of its objective.
+    expected: f64,
+    /// Its states, brought back to the valley of exact known rows.
+    states: Trajectory,
+    /// What its objective is.
+    cost: Cost,
+}
+
+/// A record after a step of θ.
 fn moved(
     before: &Smoother,
     next: &Smoother,
@@ -315,7 +326,7 @@ fn moved(
     pass: &Forward,
     increment: &[f64],
     simulates: bool,
-) -> (f64, (Trajectory, Cost)) {
+) -> Moved {
     let means = before.shift(states, increment, pass);
     let by = before.increments(pass, &means);
     let (least, expected) = (pass.half_square(&pass.means), pass.half_square(&means));
@@ -338,7 +349,12 @@ fn moved(
     if let Some(exact) = simulation.filter(|exact| exact.1.total() < from.1.total()) {
         from = exact;
     }
-    (expected, next.improve(from.0, from.1, PROJECTION))
+    let (states, cost) = next.improve(from.0, from.1, PROJECTION_STEPS);
+    Moved {
+        expected,
+        states,
+        cost,
+    }
 }
 
 /// The simulation from a start, and the objective there.

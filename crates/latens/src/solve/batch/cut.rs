@@ -20,9 +20,9 @@ use crate::numerics::bounded::{Bounds, Truncated, increment, moments};
 use crate::numerics::linalg::{PackedCovariance, Precision};
 
 /// Deviations beyond which a bound is not felt.
-const FELT: f64 = 8.0;
+const FELT_DEVIATIONS: f64 = 8.0;
 /// Draws that the moments and the interval of a constant are taken from.
-const COUNT: usize = 10_000;
+const DRAWS: usize = 10_000;
 
 /// What is left of a posterior within bounds.
 pub(super) struct Cut {
@@ -66,20 +66,20 @@ pub(super) fn cut(
     }
     let felt = |&i: &usize| {
         let (mean, std) = (theta[i] + shift[i], columns[i][i].sqrt());
-        mean - FELT * std < bounds[i].0 || mean + FELT * std > bounds[i].1
+        mean - FELT_DEVIATIONS * std < bounds[i].0 || mean + FELT_DEVIATIONS * std > bounds[i].1
     };
     let near: Vec<usize> = (0..bounds.len()).filter(felt).collect();
     // as they are, but within the bounds, where there is nothing to invert
     all.within(&near, &bounds, theta, &columns, &shift);
-    for (i, own) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
-        let prior = moments(0.0, posterior.prior_std(i), *own);
+    for (i, bound) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
+        let prior = moments(0.0, posterior.prior_std(i), *bound);
         let left = all.covariance.variance(i) / prior.variance;
         all.determined[i] = Some((1.0 - left).clamp(0.0, 1.0));
         all.log -= prior.log_mass;
     }
     for draw in &mut all.draws {
-        for (i, own) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
-            draw[i] = increment(theta[i], theta[i] + draw[i], *own);
+        for (i, bound) in bounds.iter().enumerate().filter(|(_, b)| finite(b)) {
+            draw[i] = increment(theta[i], theta[i] + draw[i], *bound);
         }
     }
     all
@@ -111,16 +111,16 @@ impl Cut {
         }
         let pairs = near.iter().flat_map(|&i| near.iter().map(move |&j| (i, j)));
         let covariance: Vec<f64> = pairs.map(|(i, j)| columns[i][j]).collect();
-        let own: Vec<Bounds> = near.iter().map(|&i| bounds[i]).collect();
+        let near_bounds: Vec<Bounds> = near.iter().map(|&i| bounds[i]).collect();
         let mean: Vec<f64> = near.iter().map(|&i| theta[i] + shift[i]).collect();
         let start: Vec<f64> = near.iter().map(|&i| theta[i]).collect();
         let truncated = Truncated {
             mean: &mean,
             covariance: &covariance,
-            bounds: &own,
+            bounds: &near_bounds,
         };
         let mut rng = Pcg64::seed_from_u64(1);
-        let points = truncated.draws(&start, COUNT, &mut rng)?;
+        let points = truncated.draws(&start, DRAWS, &mut rng)?;
         self.log += truncated.log_mass(&mut rng)?;
         // C_bb⁻¹, and with it how all others follow
         let mut inverse = identity(k);
@@ -137,10 +137,10 @@ impl Cut {
             (0..theta.len()).map(entry).collect::<Vec<f64>>()
         };
         // far from each other in the chain
-        let chosen = points.iter().step_by(COUNT / self.draws.len().max(1));
+        let chosen = points.iter().step_by(DRAWS / self.draws.len().max(1));
         for (draw, point) in self.draws.iter_mut().zip(chosen) {
-            let each = near.iter().zip(point).zip(&mean);
-            let by: Vec<f64> = each.map(|((&i, x), m)| x - m - draw[i]).collect();
+            let shifts = near.iter().zip(point).zip(&mean);
+            let by: Vec<f64> = shifts.map(|((&i, x), m)| x - m - draw[i]).collect();
             let moved = follow(&by);
             for (d, (m, s)) in draw.iter_mut().zip(moved.iter().zip(shift)) {
                 *d += m + s;
@@ -149,7 +149,7 @@ impl Cut {
         for (place, &i) in near.iter().enumerate() {
             let mut values: Vec<f64> = points.iter().map(|p| p[place]).collect();
             values.sort_by(f64::total_cmp);
-            let at = |part: f64| values[(part * (COUNT - 1) as f64) as usize];
+            let at = |part: f64| values[(part * (DRAWS - 1) as f64) as usize];
             self.intervals[i] = Some(if theta[i] == bounds[i].0 {
                 (theta[i], at(0.95))
             } else if theta[i] == bounds[i].1 {
@@ -176,8 +176,8 @@ fn narrowed(
         .map(|a| points.iter().map(|p| p[a]).sum::<f64>() / count)
         .collect();
     let change = |a: usize, b: usize| {
-        let each = points.iter().map(|p| (p[a] - mean[a]) * (p[b] - mean[b]));
-        each.sum::<f64>() / count - covariance[a * k + b]
+        let changes = points.iter().map(|p| (p[a] - mean[a]) * (p[b] - mean[b]));
+        changes.sum::<f64>() / count - covariance[a * k + b]
     };
     let gains: Vec<Vec<f64>> = (0..k)
         .map(|a| follow(&identity(k)[a * k..(a + 1) * k]))

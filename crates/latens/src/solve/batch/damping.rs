@@ -11,10 +11,10 @@ use crate::numerics::linalg::normal::{Factor, NormalEquations};
 use crate::solve::bytes::kept;
 
 /// λ is given up on above this.
-const LIMIT: f64 = 1e10;
-const SMALLEST: f64 = 1e-14;
+const LARGEST_DAMPING: f64 = 1e10;
+const SMALLEST_DAMPING: f64 = 1e-14;
 /// λ stays so many times above one that was refused lately.
-const LATELY: f64 = 2.0;
+const REFUSED_DAMPING_FACTOR: f64 = 2.0;
 
 /// λ and how it grows while steps fail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Damping {
     /// Factors of the damped system, λ raised until it has any; `None` where λ is at its end.
     pub fn factor(&mut self, equations: &NormalEquations, prior: &[f64]) -> Option<Factor> {
         let scale = Self::scale(equations, prior);
-        while self.value < LIMIT {
+        while self.value < LARGEST_DAMPING {
             let shift: Vec<f64> = prior
                 .iter()
                 .zip(&scale)
@@ -88,8 +88,8 @@ impl Damping {
         gradient: &[f64],
     ) -> f64 {
         let scale = Self::scale(equations, prior);
-        let each = step.iter().zip(gradient).zip(&scale);
-        0.5 * each
+        let entries = step.iter().zip(gradient).zip(&scale);
+        0.5 * entries
             .map(|((d, g), s)| d * (g + self.value * s * d))
             .sum::<f64>()
     }
@@ -104,7 +104,8 @@ impl Damping {
         // a fall where the model said rise says as little for the model as a ratio of 0
         let ratio = (decrease / predicted).clamp(0.0, 1.0);
         let least = if ratio > 0.75 { 0.1 } else { 1.0 / 3.0 };
-        self.value = (self.value * (1.0 - (2.0 * ratio - 1.0).powi(3)).max(least)).max(SMALLEST);
+        self.value =
+            (self.value * (1.0 - (2.0 * ratio - 1.0).powi(3)).max(least)).max(SMALLEST_DAMPING);
         self.growth = 2.0;
         self.refused *= 0.5;
         true
@@ -113,14 +114,14 @@ impl Damping {
     /// After a step that was taken at `before`: how far equations bend along a step goes with 1/λ, so
     /// that λ falls by no more than `factor`, nor soon to where a step was refused.
     pub fn hold(&mut self, before: f64, factor: f64) {
-        let least = (factor.min(1.0) * before).max(LATELY * self.refused);
+        let least = (factor.min(1.0) * before).max(REFUSED_DAMPING_FACTOR * self.refused);
         self.value = self.value.max(least);
     }
 
     /// λ is so large that a step comes to nothing; `false` where that is not the reason.
     pub fn lower(&mut self) -> bool {
-        let lowers = self.value > SMALLEST;
-        self.value = (0.1 * self.value).max(SMALLEST);
+        let lowers = self.value > SMALLEST_DAMPING;
+        self.value = (0.1 * self.value).max(SMALLEST_DAMPING);
         lowers
     }
 
@@ -169,7 +170,7 @@ mod tests {
         for _ in 0..100 {
             damping.accept(1.0, 1.0);
         }
-        assert_eq!(damping.value, SMALLEST, "it can always grow again");
+        assert_eq!(damping.value, SMALLEST_DAMPING, "it can always grow again");
     }
 
     /// Refused steps raise λ by 2, 4, 8, …, until one is taken; what is not a number is refused.

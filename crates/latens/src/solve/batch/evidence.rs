@@ -34,9 +34,27 @@ use crate::numerics::linalg::normal::NormalEquations;
 use crate::numerics::linalg::product;
 
 /// Bounds of the prior variance of weights: scaled weights are of order one.
-const VARIANCE: (f64, f64) = (1e-2, 1e2);
+const VARIANCE_BOUNDS: (f64, f64) = (1e-2, 1e2);
 /// The least prior variance of a layer's weights: near it the layer is gone.
 const LEAST_LAYER_VARIANCE: f64 = 1e-6;
+
+/// Laplace's approximation at a minimum.
+pub(super) struct Laplace {
+    /// The posterior of θ.
+    pub posterior: Posterior,
+    /// What the data say about the model.
+    pub evidence: Evidence,
+    /// The mean of ν²/s: near 1 where the innovations are as large as the filter says.
+    pub consistency: f64,
+}
+
+/// Weights that share a prior variance.
+pub(super) struct WeightGroup {
+    /// Their entries of θ.
+    pub range: std::ops::Range<usize>,
+    /// The number of terms that each of them is summed over.
+    pub terms: usize,
+}
 
 /// Which weights share a prior variance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,31 +67,34 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    /// The groups of a model's weights, and the number of terms that each of them is summed over.
-    pub fn groups(self, model: &Model) -> Vec<(std::ops::Range<usize>, usize)> {
+    /// The groups of a model's weights.
+    pub fn groups(self, model: &Model) -> Vec<WeightGroup> {
         let networks = model.system.networks().iter();
         let networks = networks.zip(model.system.weight_ranges());
         let of_network = |(network, range): (&Network, std::ops::Range<usize>)| match self {
-            Self::Network => vec![(range, 1)],
+            Self::Network => vec![WeightGroup { range, terms: 1 }],
             Self::Layer => {
                 let mut at = range.start;
                 let blocks = network.blocks().into_iter();
                 let layers = blocks.map(|(_, rows, columns)| {
-                    let own = at..at + rows * columns;
-                    at = own.end;
-                    (own, columns)
+                    let weights = at..at + rows * columns;
+                    at = weights.end;
+                    WeightGroup {
+                        range: weights,
+                        terms: columns,
+                    }
                 });
                 layers.collect()
             }
         };
         let groups = networks.flat_map(of_network);
-        groups.filter(|(range, _)| !range.is_empty()).collect()
+        groups.filter(|group| !group.range.is_empty()).collect()
     }
 
     fn bounds(self) -> (f64, f64) {
         match self {
-            Self::Network => VARIANCE,
-            Self::Layer => (LEAST_LAYER_VARIANCE, VARIANCE.1),
+            Self::Network => VARIANCE_BOUNDS,
+            Self::Layer => (LEAST_LAYER_VARIANCE, VARIANCE_BOUNDS.1),
         }
     }
 }
@@ -148,8 +169,8 @@ impl Posterior {
 
     /// A column of the covariance of θ.
     pub fn column(&self, i: usize) -> Vec<f64> {
-        let each = self.values.iter().enumerate();
-        let scaled = each.map(|(k, v)| self.root[i] * self.vectors[(i, k)] / (1.0 + v));
+        let values = self.values.iter().enumerate();
+        let scaled = values.map(|(k, v)| self.root[i] * self.vectors[(i, k)] / (1.0 + v));
         let scaled: Vec<f64> = scaled.collect();
         let row = |j: usize| {
             (0..scaled.len())
@@ -193,25 +214,26 @@ impl Posterior {
     pub fn next_prior(&self, model: &Model, theta: &[f64], sharing: Sharing) -> Vec<f64> {
         let mut next: Vec<f64> = self.root.iter().map(|r| r * r).collect();
         let (least, most) = sharing.bounds();
-        for (range, _) in sharing.groups(model) {
-            let own = &mut next[range.clone()];
+        for WeightGroup { range, .. } in sharing.groups(model) {
+            let variances = &mut next[range.clone()];
             let square: f64 = theta[range.clone()]
                 .iter()
-                .zip(&*own)
+                .zip(&*variances)
                 .map(|(t, p)| t * t / p)
                 .sum();
             let gamma: f64 = range.clone().map(|i| self.share(i)).sum();
-            let mean = own.iter().sum::<f64>() / own.len() as f64;
+            let mean = variances.iter().sum::<f64>() / variances.len() as f64;
             let factor = (mean * square / gamma.max(1.0)).clamp(least, most) / mean;
-            own.iter_mut().for_each(|p| *p *= factor);
+            variances.iter_mut().for_each(|p| *p *= factor);
         }
         next
     }
 
     /// How much of a parameter's prior variance the data have taken away: 1 − C_ii/P_ii.
     fn share(&self, i: usize) -> f64 {
-        let each = self.values.iter().enumerate();
-        each.map(|(k, v)| self.vectors[(i, k)].powi(2) * v / (1.0 + v))
+        let values = self.values.iter().enumerate();
+        values
+            .map(|(k, v)| self.vectors[(i, k)].powi(2) * v / (1.0 + v))
             .sum()
     }
 
@@ -314,12 +336,15 @@ mod tests {
         for _ in 0..200 {
             variance = at(variance).1;
         }
-        let (found, next) = at(variance);
+        let (evidence, next) = at(variance);
         assert!((next / variance - 1.0).abs() < 1e-9, "converged");
-        assert!(VARIANCE.0 < variance && variance < VARIANCE.1, "{variance}");
-        assert!(found.determined > 1.0 && found.determined < zero.len() as f64);
+        assert!(
+            VARIANCE_BOUNDS.0 < variance && variance < VARIANCE_BOUNDS.1,
+            "{variance}"
+        );
+        assert!(evidence.determined > 1.0 && evidence.determined < zero.len() as f64);
         for factor in [0.9, 1.1] {
-            assert!(at(factor * variance).0.log < found.log, "{factor}");
+            assert!(at(factor * variance).0.log < evidence.log, "{factor}");
         }
         let slope = (at(1.001 * variance).0.log - at(variance / 1.001).0.log) / 2e-3;
         assert!(

@@ -34,6 +34,7 @@ use crate::model::settings::{Level, Settings};
 use crate::numerics::Trajectory;
 use asked::Question;
 use cut::{Cut, cut};
+use evidence::Laplace;
 use newton::{End, Newton};
 use place::Placed;
 use settle::{Settled, settle};
@@ -123,7 +124,7 @@ pub(super) fn one_segment(solver: &dyn Solver, settings: &Settings) -> Result<()
 }
 
 /// What is kept is the kept stage itself where settling made its free run this much worse.
-const WORSE: f64 = 1.05;
+const WORSE_FREE_RUN_RATIO: f64 = 1.05;
 
 /// Learns by whole-record Newton, from what the known physics says alone, or from where an earlier
 /// fit was.
@@ -163,7 +164,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         };
         // whoever states the process noise does not ask for a simulation
         let simulates = matches!(settings.hidden_noise, Level::Relative(_));
-        if simulates && (error.is_nan() || error > -WORSE * at.merit()) {
+        if simulates && (error.is_nan() || error > -WORSE_FREE_RUN_RATIO * at.merit()) {
             iterate = kept;
         }
         stopped = matches!(end, End::Stopped(_));
@@ -189,19 +190,24 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
     iterate.cost = newton.cost(&iterate.theta, &iterate.states)?;
-    let (mut posterior, mut found, mut consistency) = newton.evidence(&iterate, 1)?;
+    let Laplace {
+        mut posterior,
+        mut evidence,
+        mut consistency,
+    } = newton.evidence(&iterate, 1)?;
     // under all but exact physics a few directions are so well determined that the others drown in
     // their rounding, and would count as open: a stage before says less of all, but says it
     if let Some((looser, determined)) = at.informative
         && !problem.noisy()
-        && determined > found.determined
+        && determined > evidence.determined
     {
         let mut looser = stage_noise(problem, settings, looser);
         looser.vary_as(problem.stepper, &noise);
         let noise = looser.inflated(problem.stepper, variance_inflation);
         let informed = Newton::new(problem, &prior, &noise).evidence(&iterate, 1)?;
-        posterior = informed.0;
-        (found.determined, found.parts) = (informed.1.determined, informed.1.parts);
+        posterior = informed.posterior;
+        evidence.determined = informed.evidence.determined;
+        evidence.parts = informed.evidence.parts;
     }
     let Cut {
         draws,
@@ -216,8 +222,8 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         posterior.draws(bands::DRAWS),
         precision(settings),
     );
-    found.log += log;
-    for (part, determined) in found.parts.iter_mut().zip(determined) {
+    evidence.log += log;
+    for (part, determined) in evidence.parts.iter_mut().zip(determined) {
         part.determined = determined.unwrap_or(part.determined);
     }
     let simulated = problem.free_run_error(&iterate.theta, &iterate.states)?;
@@ -230,7 +236,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         noise.vary_as(problem.stepper, &settled);
         let newton = Newton::new(problem, &prior, &noise);
         iterate.states = newton.smoothed(&iterate.theta, &iterate.states)?;
-        consistency = newton.evidence(&iterate, newton.thinning())?.2;
+        consistency = newton.evidence(&iterate, newton.thinning())?.consistency;
         variance_inflation = newton.variance_inflation(&iterate)?;
     }
     let inflated = noise.inflated(problem.stepper, variance_inflation);
@@ -267,7 +273,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         consistency,
         theta: iterate.theta,
         draws,
-        evidence: Some(found),
+        evidence: Some(evidence),
         checkpoint: Checkpoint::Stage(at),
         stopped,
     })

@@ -19,7 +19,7 @@ use std::f64::consts::TAU;
 
 use super::asked::{self, Question};
 use super::damping::Damping;
-use super::evidence::{Evidence, Posterior};
+use super::evidence::{Laplace, Posterior};
 use super::place::{Answers, Held, Placed};
 use super::regress::regress;
 use crate::error::advice;
@@ -32,20 +32,20 @@ use crate::solve::{Observer, Progress};
 use crate::{Divergence, Error};
 
 /// Gauss–Newton steps of the states alone after each step of θ.
-pub(super) const PROJECTION: usize = 2;
+pub(super) const PROJECTION_STEPS: usize = 2;
 /// Noise alone makes an objective of half a unit a measurement: what is left to gain is compared
 /// with no more than this.
-const NOTABLE: f64 = 100.0;
+const NOTABLE_COST: f64 = 100.0;
 /// The second-order part of a step, as a part of its length: up to the first the objective falls as the
 /// quadratic model says, within some per cent; above the second it is not worth asking.
-const GOOD_BEND: f64 = 0.1;
-const MOST_BEND: f64 = 0.3;
+const GOOD_BEND_RATIO: f64 = 0.1;
+const MOST_BEND_RATIO: f64 = 0.3;
 /// A step of which the quadratic model says less than this part of a small gain is not taken.
-const NO_GAIN: f64 = 0.1;
+const NO_GAIN_PART: f64 = 0.1;
 /// Of no more parameters than this all rows are taken, and steps have a second-order part.
-const FEW: usize = 100;
+const FEW_PARAMETERS: usize = 100;
 /// Rows of A for each parameter on the way to a solution.
-const ROWS: usize = 10;
+const ROWS_PER_PARAMETER: usize = 10;
 
 /// The current point: θ, a trajectory for each record, where the records are, and the objective there.
 #[derive(Clone)]
@@ -125,8 +125,13 @@ impl<'a> Newton<'a> {
     ///
     /// # Errors
     /// Those of workers, here and below.
-    pub fn ask(&self, theta: &[f64], question: Question, of: &[&Held]) -> Result<Answers, Error> {
-        self.problem.ask(theta, &self.noise, question, of)
+    pub fn ask(
+        &self,
+        theta: &[f64],
+        question: Question,
+        holdings: &[&Held],
+    ) -> Result<Answers, Error> {
+        self.problem.ask(theta, &self.noise, question, holdings)
     }
 
     /// Where the search begins.
@@ -215,9 +220,9 @@ impl<'a> Newton<'a> {
                 return self.lost(iterate, counter.stage);
             }
             let before = iterate.cost.total();
-            let small = limits.tolerance * before.min(NOTABLE);
+            let small = limits.tolerance * before.min(NOTABLE_COST);
             let least = if self.bends() {
-                NO_GAIN * small
+                NO_GAIN_PART * small
             } else {
                 f64::NEG_INFINITY
             };
@@ -243,7 +248,8 @@ impl<'a> Newton<'a> {
     pub fn thinning(&self) -> usize {
         let measured = |r: &Record| r.outputs.iter().filter(|y| !y.is_nan()).count();
         let rows: usize = self.problem.records.iter().map(measured).sum();
-        let enough = ROWS * self.problem.model.system.parameters().max(FEW);
+        let enough =
+            ROWS_PER_PARAMETER * self.problem.model.system.parameters().max(FEW_PARAMETERS);
         (rows / enough).max(1)
     }
 
@@ -293,13 +299,8 @@ impl<'a> Newton<'a> {
         Ok((equations, answers))
     }
 
-    /// The posterior of θ at a minimum, what the data say about the model there, and the mean of
-    /// ν²/s: near 1 where the innovations are as large as the filter says.
-    pub fn evidence(
-        &self,
-        iterate: &Iterate,
-        thinning: usize,
-    ) -> Result<(Posterior, Evidence, f64), Error> {
+    /// Laplace's approximation at a minimum.
+    pub fn evidence(&self, iterate: &Iterate, thinning: usize) -> Result<Laplace, Error> {
         let (equations, passes) = self.eliminate(iterate, thinning, false)?;
         let passes = passes.numbers.iter();
         let spread: f64 = passes.clone().map(|p| p[0]).sum();
@@ -309,7 +310,11 @@ impl<'a> Newton<'a> {
         let cost = self.cost(&iterate.theta, &iterate.states)?.total();
         let likelihood = -0.5 * (spread + count * TAU.ln()) - cost;
         let evidence = posterior.evidence(self.problem.model, likelihood);
-        Ok((posterior, evidence, squares / count))
+        Ok(Laplace {
+            posterior,
+            evidence,
+            consistency: squares / count,
+        })
     }
 
     /// One damped step; `false` where none lowers the objective, or none is said to by `least`.
@@ -321,11 +326,11 @@ impl<'a> Newton<'a> {
         damping: &mut Damping,
         least: f64,
     ) -> Result<bool, Error> {
-        let own = iterate.theta.iter().zip(self.prior);
+        let entries = iterate.theta.iter().zip(self.prior);
         let gradient: Vec<f64> = equations
             .b
             .iter()
-            .zip(own)
+            .zip(entries)
             .map(|(b, (t, p))| b - t / p)
             .collect();
         let before = iterate.cost.total();
@@ -352,16 +357,16 @@ impl<'a> Newton<'a> {
             if bends {
                 let (b, expected) = self.bend(iterate, passes, &increment)?;
                 let bend = normal::solve(&factor, &b);
-                let [own, straight] =
+                let [curved, straight] =
                     [&bend, &increment].map(|step| Damping::length(equations, self.prior, step));
-                let ratio = own / straight;
-                if ratio > MOST_BEND {
-                    damping.enlarge(ratio / GOOD_BEND);
+                let ratio = curved / straight;
+                if ratio > MOST_BEND_RATIO {
+                    damping.enlarge(ratio / GOOD_BEND_RATIO);
                     continue;
                 }
                 if ratio.is_finite() {
                     let prior = half_square(theta.iter().copied(), self.prior);
-                    bent = Some((damping.value, ratio / GOOD_BEND, expected + prior));
+                    bent = Some((damping.value, ratio / GOOD_BEND_RATIO, expected + prior));
                     let both = increment.iter().zip(&bend).map(|(d, a)| d + 0.5 * a);
                     (theta, increment) =
                         self.within_bounds(&iterate.theta, both.collect(), &factor);
@@ -400,7 +405,7 @@ impl<'a> Newton<'a> {
     fn bends(&self) -> bool {
         let system = &self.problem.model.system;
         let weights = system.unknowns() < system.parameters();
-        self.problem.noisy() && weights && self.prior.len() <= FEW
+        self.problem.noisy() && weights && self.prior.len() <= FEW_PARAMETERS
     }
 
     /// b of how far the equations bend along a step of θ, and what the linear model says of the
@@ -456,15 +461,15 @@ impl<'a> Newton<'a> {
         let rows = columns.iter();
         let block: Vec<f64> = rows.flat_map(|c| bounded.iter().map(|&j| c[j])).collect();
         let center: Vec<f64> = bounded.iter().map(|&i| next[i]).collect();
-        let own: Vec<Bounds> = bounded.iter().map(|&i| bounds[i]).collect();
-        if let Some(weights) = bounded::pull(&block, &center, &own) {
+        let bounded_by: Vec<Bounds> = bounded.iter().map(|&i| bounds[i]).collect();
+        if let Some(weights) = bounded::pull(&block, &center, &bounded_by) {
             for (column, weight) in columns.iter().zip(&weights).filter(|(_, w)| **w != 0.0) {
-                let each = increment.iter_mut().zip(column);
-                each.for_each(|(d, c)| *d += weight * c);
+                let entries = increment.iter_mut().zip(column);
+                entries.for_each(|(d, c)| *d += weight * c);
             }
             next = moved(&increment);
             // to the last bit
-            for ((&i, weight), (least, most)) in bounded.iter().zip(&weights).zip(&own) {
+            for ((&i, weight), (least, most)) in bounded.iter().zip(&weights).zip(&bounded_by) {
                 if *weight > 0.0 {
                     next[i] = *least;
                 } else if *weight < 0.0 {
@@ -483,12 +488,12 @@ impl<'a> Newton<'a> {
     }
 
     /// The objective of all records, with the prior of θ.
-    fn sum(&self, theta: &[f64], each: impl Iterator<Item = Cost>) -> Cost {
+    fn sum(&self, theta: &[f64], costs: impl Iterator<Item = Cost>) -> Cost {
         let mut cost = Cost {
             prior: half_square(theta.iter().copied(), self.prior),
             ..Cost::default()
         };
-        each.for_each(|c| cost += c);
+        costs.for_each(|c| cost += c);
         cost
     }
 
@@ -498,15 +503,15 @@ impl<'a> Newton<'a> {
     /// 1 for white noise. A misfit of structure, small as it may be, says the same in sample after
     /// sample; taken for independent, thousands of them would make θ look far too certain.
     pub fn variance_inflation(&self, iterate: &Iterate) -> Result<f64, Error> {
-        const BLOCKS: usize = 20;
+        const FEWEST_BLOCKS: usize = 20;
         /// Standard errors above what white noise would give.
-        const CLEAR: f64 = 5.0;
+        const CLEAR_ERRORS: f64 = 5.0;
         let channels = self.noise.measurement.len();
         let records = self.problem.records.iter();
         let longest = records.map(Record::len).max().unwrap_or(0);
         let lengths = (0..)
             .map(|k| 1usize << k)
-            .take_while(|b| b * BLOCKS <= longest);
+            .take_while(|b| b * FEWEST_BLOCKS <= longest);
         let whitened = self.ask(&iterate.theta, Question::Misfits, &[&iterate.states])?;
         let whitened = whitened.numbers;
         let of_blocks = |length: usize| {
@@ -516,9 +521,9 @@ impl<'a> Newton<'a> {
                 .flat_map(|w| w.chunks_exact(length * channels))
             {
                 for c in 0..channels {
-                    let own = block.iter().skip(c).step_by(channels);
-                    let own = own.filter(|e| !e.is_nan());
-                    let (total, measured) = own.fold((0.0, 0.0), |(t, n), e| (t + e, n + 1.0));
+                    let misfits = block.iter().skip(c).step_by(channels);
+                    let misfits = misfits.filter(|e| !e.is_nan());
+                    let (total, measured) = misfits.fold((0.0, 0.0), |(t, n), e| (t + e, n + 1.0));
                     if measured > 0.0 {
                         sum += total * total / measured;
                         count += 1.0;
@@ -527,7 +532,7 @@ impl<'a> Newton<'a> {
             }
             // of white noise the mean of `count` squares, each of mean 1 and variance 2
             let mean: f64 = sum / count;
-            let clear = mean > 1.0 + CLEAR * (2.0 / count).sqrt();
+            let clear = mean > 1.0 + CLEAR_ERRORS * (2.0 / count).sqrt();
             if clear { mean } else { 1.0 }
         };
         Ok(lengths.map(of_blocks).fold(1.0, f64::max))
@@ -546,13 +551,13 @@ impl<'a> Newton<'a> {
             }
         }
         let used = determined / count.iter().sum::<f64>();
-        let one = |c: usize| {
+        let channel_variance = |c: usize| {
             if count[c] > 0.0 {
                 sum[c] / count[c] / (1.0 - used).max(0.5)
             } else {
                 self.noise.measurement[c]
             }
         };
-        Ok((0..channels).map(one).collect())
+        Ok((0..channels).map(channel_variance).collect())
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::asked::{Asked, Left, Question, Seat};
-use super::sums::{GROUP, Part, Sum};
+use super::sums::{GROUP_RECORDS, Part, Sum};
 use crate::Error;
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
@@ -20,11 +20,11 @@ use crate::solve::workers::{Slot, There};
 
 /// Records with their states.
 pub(in crate::solve) trait Place: Send + Sync {
-    /// Asks every record; `of` is what they have that the question is about.
+    /// Asks every record; `holdings` is what they have that the question is about.
     ///
     /// # Errors
     /// Those of workers.
-    fn ask(&self, asked: Asked, of: &[&Held]) -> Result<Answers, Error>;
+    fn ask(&self, asked: Asked, holdings: &[&Held]) -> Result<Answers, Error>;
 
     /// Gives every record a trajectory.
     ///
@@ -77,18 +77,18 @@ pub(in crate::solve) struct OfRange {
     pub parts: Vec<Part>,
 }
 
-/// Asks a range of the records; `of` is what each of them has, `total` how many records there are in all.
+/// Asks a range of the records; `holdings` is what each of them has, `total` how many records there are in all.
 pub(in crate::solve) fn ask_range(
     seats: &[Seat],
     asked: &Asked,
-    of: &[&[Left]],
+    holdings: &[&[Left]],
     total: usize,
 ) -> OfRange {
-    let one = |i: usize| {
-        let of: Vec<&Left> = of.iter().map(|held| &held[i]).collect();
-        seats[i].answer(asked, &of)
+    let answer = |i: usize| {
+        let holdings: Vec<&Left> = holdings.iter().map(|held| &held[i]).collect();
+        seats[i].answer(asked, &holdings)
     };
-    let mut found = OfRange {
+    let mut answers = OfRange {
         numbers: Vec::with_capacity(seats.len()),
         left: vec![],
         parts: vec![],
@@ -96,22 +96,22 @@ pub(in crate::solve) fn ask_range(
     let mut sum = Sum::new(total);
     // each has an A of its own until they are summed
     let at_once = match asked.question {
-        Question::Eliminate { .. } => GROUP,
+        Question::Eliminate { .. } => GROUP_RECORDS,
         _ => seats.len().max(1),
     };
     for first in (0..seats.len()).step_by(at_once) {
         let range: Range<usize> = first..seats.len().min(first + at_once);
-        let answers: Vec<_> = range.clone().into_par_iter().map(one).collect();
-        for (i, answer) in range.zip(answers) {
-            found.numbers.push(answer.numbers);
-            found.left.extend(answer.left);
+        let answered: Vec<_> = range.clone().into_par_iter().map(answer).collect();
+        for (i, answer) in range.zip(answered) {
+            answers.numbers.push(answer.numbers);
+            answers.left.extend(answer.left);
             if let Some(equations) = answer.equations {
                 sum.add(Part::of_record(seats[i].number, equations));
             }
         }
     }
-    found.parts = sum.parts();
-    found
+    answers.parts = sum.parts();
+    answers
 }
 
 /// The records of this process.
@@ -120,20 +120,21 @@ struct Here<'a> {
 }
 
 impl Place for Here<'_> {
-    fn ask(&self, asked: Asked, of: &[&Held]) -> Result<Answers, Error> {
-        let of: Vec<&[Left]> = of
+    fn ask(&self, asked: Asked, holdings: &[&Held]) -> Result<Answers, Error> {
+        let holdings: Vec<&[Left]> = holdings
             .iter()
             .map(|held| match held {
                 Held::Here(left) => left.as_slice(),
                 Held::There(_) => unreachable!("what workers have is asked of them"),
             })
             .collect();
-        let found = ask_range(&self.seats, &asked, &of, self.seats.len());
+        let answers = ask_range(&self.seats, &asked, &holdings, self.seats.len());
         let mut sum = Sum::new(self.seats.len());
-        found.parts.into_iter().for_each(|part| sum.add(part));
+        answers.parts.into_iter().for_each(|part| sum.add(part));
         Ok(Answers {
-            numbers: found.numbers,
-            held: (found.left.len() == self.seats.len()).then(|| Held::Here(Arc::new(found.left))),
+            numbers: answers.numbers,
+            held: (answers.left.len() == self.seats.len())
+                .then(|| Held::Here(Arc::new(answers.left))),
             equations: sum.total(),
         })
     }
@@ -200,14 +201,14 @@ impl<'a> Placed<'a> {
         theta: &[f64],
         noise: &Noise,
         question: Question,
-        of: &[&Held],
+        holdings: &[&Held],
     ) -> Result<Answers, Error> {
         let asked = Asked {
             theta: theta.to_vec(),
             noise: noise.clone(),
             question,
         };
-        self.place.ask(asked, of)
+        self.place.ask(asked, holdings)
     }
 
     /// Gives every record a trajectory.
@@ -233,8 +234,8 @@ impl<'a> Placed<'a> {
     pub fn states(&self, held: &Held) -> Result<Vec<Trajectory>, Error> {
         let n = self.model.states.len();
         let answers = self.ask(&[], self.noise, Question::States, &[held])?;
-        let each = answers.numbers.into_iter();
-        Ok(each.map(|states| Trajectory::new(states, n)).collect())
+        let records = answers.numbers.into_iter();
+        Ok(records.map(|states| Trajectory::new(states, n)).collect())
     }
 
     /// States under (all but) exact physics that fit the records best, from what the known physics says

@@ -35,13 +35,13 @@ use crate::numerics::linalg::matrix::Matrix;
 use crate::numerics::objective::Noise;
 
 /// A spread below this part of the scale of a constant is none.
-pub const LEAST: f64 = 1e-3;
+pub const LEAST_SPREAD_PART: f64 = 1e-3;
 /// Factors by which the pace of a walk is looked for, coarse ones first, in variances.
-const FACTORS: [f64; 4] = [100.0, 10.0, 3.0, 1.5];
+const PACE_FACTORS: [f64; 4] = [100.0, 10.0, 3.0, 1.5];
 /// Moves by one factor at the most.
-const MOVES: usize = 6;
+const MOST_MOVES: usize = 6;
 /// Nothing has changed where ln s² has changed by less.
-const SETTLED: f64 = 0.02;
+const SETTLED_LOG_CHANGE: f64 = 0.02;
 
 /// What the data alone say of one record's difference from the mean.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +50,16 @@ pub struct Told {
     pub variance: f64,
 }
 
-impl Told {
-    /// Of the start of a state in a record that was smoothed, with the variance that was left there.
-    pub fn of(smoother: &Smoother, states: &Trajectory, state: usize) -> (Option<Self>, f64) {
+/// The start of a state in a record that was smoothed.
+pub struct RecordStart {
+    /// What the data alone say of it, if anything.
+    pub told: Option<Told>,
+    /// The variance that is left there.
+    pub variance: f64,
+}
+
+impl RecordStart {
+    pub fn of(smoother: &Smoother, states: &Trajectory, state: usize) -> Self {
         let (n, spread) = (states.width(), smoother.noise.start[state]);
         let mut variance = spread;
         smoother.covariances(&smoother.forward(states), |k, p| {
@@ -60,9 +67,14 @@ impl Told {
                 variance = p[state * n + state];
             }
         });
-        (Self::by(states.row(0)[state], variance, spread), variance)
+        Self {
+            told: Told::by(states.row(0)[state], variance, spread),
+            variance,
+        }
     }
+}
 
+impl Told {
     /// From what is known under a population of variance `spread`; `None` where the data say nothing.
     fn by(mean: f64, variance: f64, spread: f64) -> Option<Self> {
         let information = 1.0 / variance - 1.0 / spread;
@@ -84,11 +96,22 @@ fn likelihood(told: &[Told], spread: f64) -> f64 {
     weights.map(f64::ln).sum::<f64>() - total.ln() - misfit
 }
 
-/// The most likely variance of a population, at least `least`, with the interval in which it lies with
-/// 95 %, by the likelihood.
-pub fn spread(told: &[Told], least: f64) -> (f64, (f64, f64)) {
+/// A most likely variance, with the interval in which it lies with 95 %, by the likelihood.
+#[derive(Debug, Clone, Copy)]
+pub struct LikelyVariance {
+    pub best: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// The most likely variance of a population, at least `least`.
+pub fn spread(told: &[Told], least: f64) -> LikelyVariance {
     if told.len() < 2 {
-        return (least, (least, f64::INFINITY));
+        return LikelyVariance {
+            best: least,
+            low: least,
+            high: f64::INFINITY,
+        };
     }
     most_likely(least, |spread| likelihood(told, spread))
 }
@@ -100,9 +123,9 @@ pub fn spread_of_groups(
     means: &[f64],
     assumed: f64,
     least: f64,
-) -> (f64, (f64, f64)) {
+) -> LikelyVariance {
     /// Below this part of the population's, information is rounding.
-    const NOTHING: f64 = 1e-9;
+    const LEAST_INFORMATION: f64 = 1e-9;
     let Eigen { values, vectors } = Eigen::new(covariance);
     let told = values.iter().enumerate().filter_map(|(k, variance)| {
         let information = 1.0 / variance - 1.0 / assumed;
@@ -111,36 +134,40 @@ pub fn spread_of_groups(
             .zip(vectors.column(k))
             .map(|(m, v)| m * v)
             .sum();
-        (information * assumed > NOTHING).then_some((information, mean / variance))
+        (information * assumed > LEAST_INFORMATION).then_some((information, mean / variance))
     });
     let told: Vec<(f64, f64)> = told.collect();
     most_likely(least, |spread| {
-        let each = told.iter().map(|(information, pull)| {
+        let terms = told.iter().map(|(information, pull)| {
             let known = spread * information;
             pull * pull * spread / (1.0 + known) - known.ln_1p()
         });
-        each.sum()
+        terms.sum()
     })
 }
 
 /// Where twice a log likelihood of a variance is highest, and where it is not clearly lower.
-fn most_likely(least: f64, likelihood: impl Fn(f64) -> f64) -> (f64, (f64, f64)) {
-    /// Of ln s², and the decades that are looked at.
-    const STEP: f64 = 0.02;
+fn most_likely(least: f64, likelihood: impl Fn(f64) -> f64) -> LikelyVariance {
+    /// Step of ln s², and the decades that are looked at.
+    const LOG_STEP: f64 = 0.02;
     const DECADES: f64 = 12.0;
-    /// The χ² of one degree of freedom is above this with 5 %.
-    const DOUBTFUL: f64 = 3.84;
-    let steps = (DECADES * 10f64.ln() / STEP) as usize;
-    let looked_at = (0..steps).map(|k| least * (k as f64 * STEP).exp());
+    /// The χ² of one degree of freedom is above this with 5 %: where twice the log likelihood is lower by no more.
+    const LIKELY_DROP: f64 = 3.84;
+    let steps = (DECADES * 10f64.ln() / LOG_STEP) as usize;
+    let looked_at = (0..steps).map(|k| least * (k as f64 * LOG_STEP).exp());
     let values: Vec<(f64, f64)> = looked_at.map(|s| (s, likelihood(s))).collect();
     let best = values.iter().copied();
     let best = best.fold((least, f64::NEG_INFINITY), |best, next| {
         if next.1 > best.1 { next } else { best }
     });
-    let likely = |v: &&(f64, f64)| v.1 > best.1 - DOUBTFUL;
+    let likely = |v: &&(f64, f64)| v.1 > best.1 - LIKELY_DROP;
     let low = values.iter().find(likely).map_or(least, |v| v.0);
     let high = values.iter().rfind(likely).map_or(f64::INFINITY, |v| v.0);
-    (best.0, (low, high))
+    LikelyVariance {
+        best: best.0,
+        low,
+        high,
+    }
 }
 
 /// Spread and pace of all that varies, as the records ask for at an iterate; whether any has changed.
@@ -165,7 +192,7 @@ pub(super) fn settle(
     let inflated = |noise: &Noise| noise.inflated(problem.stepper, variance_inflation);
     for (unknown, state) in problem.model.varying() {
         let unknown = &problem.model.unknowns[unknown];
-        let least = (LEAST * unknown.difference_scale()).powi(2);
+        let least = (LEAST_SPREAD_PART * unknown.difference_scale()).powi(2);
         if unknown.varies == Some(Varies::Slowly) {
             noise.process[state] = pace(problem, prior, iterate, &inflated(noise), state)?;
             let along = along(problem, prior, iterate, &inflated(noise), state)?;
@@ -178,12 +205,12 @@ pub(super) fn settle(
                 [mean, variance] => Some(Told { mean, variance }),
                 _ => None,
             });
-            noise.start[state] = spread(&told.collect::<Vec<Told>>(), least).0;
+            noise.start[state] = spread(&told.collect::<Vec<Told>>(), least).best;
         }
     }
     let changed = |before: &[f64], after: &[f64]| {
         let mut pairs = before.iter().zip(after);
-        pairs.any(|(b, a)| (a / b).ln().abs() > SETTLED)
+        pairs.any(|(b, a)| (a / b).ln().abs() > SETTLED_LOG_CHANGE)
     };
     Ok(groups || changed(&before.start, &noise.start) || changed(&before.process, &noise.process))
 }
@@ -195,15 +222,15 @@ fn settle_groups(
     iterate: &Iterate,
     noise: &Noise,
 ) -> Result<bool, Error> {
-    let entries = problem.model.group_entries();
-    if entries.is_empty() {
+    let unknowns = problem.model.group_entries();
+    if unknowns.is_empty() {
         return Ok(false);
     }
     let newton = Newton::new(problem, prior, noise);
-    let (posterior, ..) = newton.evidence(iterate, newton.thinning())?;
+    let posterior = newton.evidence(iterate, newton.thinning())?.posterior;
     let mut changed = false;
-    for (_, own) in entries {
-        let columns: Vec<Vec<f64>> = own.clone().map(|i| posterior.column(i)).collect();
+    for (_, entries) in unknowns {
+        let columns: Vec<Vec<f64>> = entries.clone().map(|i| posterior.column(i)).collect();
         // where the step to the minimum leads, which is near
         let mean = |(column, i): (&Vec<f64>, usize)| {
             let pull = column.iter().enumerate();
@@ -212,13 +239,14 @@ fn settle_groups(
                 .sum();
             iterate.theta[i] + step
         };
-        let means: Vec<f64> = columns.iter().zip(own.clone()).map(mean).collect();
-        let count = own.len();
-        let covariance = Matrix::from_fn(count, count, |i, j| columns[j][own.start + i]);
-        let assumed = prior[own.start];
-        let (spread, _) = spread_of_groups(&covariance, &means, assumed, LEAST * LEAST);
-        changed |= (spread / assumed).ln().abs() > SETTLED;
-        prior[own].fill(spread);
+        let means: Vec<f64> = columns.iter().zip(entries.clone()).map(mean).collect();
+        let count = entries.len();
+        let covariance = Matrix::from_fn(count, count, |i, j| columns[j][entries.start + i]);
+        let assumed = prior[entries.start];
+        let least = LEAST_SPREAD_PART * LEAST_SPREAD_PART;
+        let spread = spread_of_groups(&covariance, &means, assumed, least).best;
+        changed |= (spread / assumed).ln().abs() > SETTLED_LOG_CHANGE;
+        prior[entries].fill(spread);
     }
     Ok(changed)
 }
@@ -257,15 +285,15 @@ fn pace(
         let mut noise = noise.clone();
         noise.process[state] = walk;
         let newton = Newton::new(problem, prior, &noise);
-        let each = newton.ask(&iterate.theta, Question::Likelihood, &[&iterate.states])?;
-        Ok::<f64, Error>(each.all().sum())
+        let likelihoods = newton.ask(&iterate.theta, Question::Likelihood, &[&iterate.states])?;
+        Ok::<f64, Error>(likelihoods.all().sum())
     };
     let mut walk = noise.process[state];
     let mut best = likelihood(walk)?;
-    for factor in FACTORS {
+    for factor in PACE_FACTORS {
         for step in [factor, 1.0 / factor] {
             let mut moves = 0;
-            while moves < MOVES {
+            while moves < MOST_MOVES {
                 let value = likelihood(walk * step)?;
                 if value.is_nan() || value <= best {
                     break;
@@ -298,20 +326,20 @@ mod tests {
     /// under any assumed spread leads to the same.
     #[test]
     fn the_spread_is_that_of_an_analysis_of_variance() {
-        for (count, own) in [(4, 0.3), (12, 0.02), (40, 1.0)] {
+        for (count, variance) in [(4, 0.3), (12, 0.02), (40, 1.0)] {
             let means: Vec<f64> = (1..=count).map(|k| 2.0 * normal(k)).collect();
             let middle = means.iter().sum::<f64>() / count as f64;
             let square: f64 = means.iter().map(|m| (m - middle).powi(2)).sum();
-            let expected = square / (count - 1) as f64 - own;
+            let expected = square / (count - 1) as f64 - variance;
             let assumed = 5.0;
             let told = means.iter().map(|m| {
-                let variance = 1.0 / (1.0 / own + 1.0 / assumed);
-                Told::by(m * variance / own, variance, assumed).unwrap()
+                let left = 1.0 / (1.0 / variance + 1.0 / assumed);
+                Told::by(m * left / variance, left, assumed).unwrap()
             });
             let told: Vec<Told> = told.collect();
-            let (found, (low, high)) = spread(&told, 1e-6);
-            assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
-            assert!(low < found && found < high);
+            let LikelyVariance { best, low, high } = spread(&told, 1e-6);
+            assert!((best / expected - 1.0).abs() < 0.02, "{best} {expected}");
+            assert!(low < best && best < high);
         }
         let same: Vec<Told> = (0..9)
             .map(|_| Told {
@@ -319,33 +347,34 @@ mod tests {
                 variance: 0.1,
             })
             .collect();
-        assert_eq!(spread(&same, 1e-6).0, 1e-6);
+        assert_eq!(spread(&same, 1e-6).best, 1e-6);
     }
 
     /// Groups whose differences are learned with their mean, which is free: where all say equally much, the
     /// likelihood has the same closed form, and leads there from any assumed spread.
     #[test]
     fn the_spread_of_groups_is_that_of_an_analysis_of_variance() {
-        for (count, own, assumed) in [(3, 0.3, 5.0), (8, 0.02, 0.4), (20, 1.0, 2.0)] {
+        for (count, variance, assumed) in [(3, 0.3, 5.0), (8, 0.02, 0.4), (20, 1.0, 2.0)] {
             let told: Vec<f64> = (1..=count).map(|k| 2.0 * normal(k)).collect();
             let middle = told.iter().sum::<f64>() / count as f64;
             let square: f64 = told.iter().map(|m| (m - middle).powi(2)).sum();
-            let expected = square / (count - 1) as f64 - own;
+            let expected = square / (count - 1) as f64 - variance;
             // of the mean nothing is known before: of the differences only those from their middle are told
-            let kept = 1.0 / (1.0 / own + 1.0 / assumed);
+            let kept = 1.0 / (1.0 / variance + 1.0 / assumed);
             let part = 1.0 / count as f64;
             let covariance = Matrix::from_fn(count, count, |i, j| {
                 let unit = f64::from(u8::from(i == j));
                 kept * (unit - part) + assumed * part
             });
-            let means = told.iter().map(|m| (m - middle) * kept / own);
+            let means = told.iter().map(|m| (m - middle) * kept / variance);
             let means: Vec<f64> = means.collect();
-            let (found, (low, high)) = spread_of_groups(&covariance, &means, assumed, 1e-6);
-            assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
-            assert!(low < found && found < high);
+            let LikelyVariance { best, low, high } =
+                spread_of_groups(&covariance, &means, assumed, 1e-6);
+            assert!((best / expected - 1.0).abs() < 0.02, "{best} {expected}");
+            assert!(low < best && best < high);
             let together = vec![0.0; count];
             assert_eq!(
-                spread_of_groups(&covariance, &together, assumed, 1e-6).0,
+                spread_of_groups(&covariance, &together, assumed, 1e-6).best,
                 1e-6
             );
         }

@@ -17,30 +17,42 @@ use crate::record::Record;
 use crate::solve::{Learned, Problem};
 
 /// Steps at the most, and the relative decrease that ends them before.
-const STEPS: usize = 60;
+const MOST_STEPS: usize = 60;
 /// Of fewer parameters than this a step costs little, and more are taken.
-const CHEAP: usize = 300;
-const TOLERANCE: f64 = 1e-3;
+const CHEAP_PARAMETERS: usize = 300;
+const LEAST_DECREASE: f64 = 1e-3;
 /// Samples for each parameter.
-const SAMPLES: usize = 10;
-/// Of many examples, every which row enters A; the gradient is exact.
-const THINNING: usize = 3;
-const MANY: usize = 1000;
+const SAMPLES_PER_PARAMETER: usize = 10;
+/// Of so many examples every third row enters A; the gradient is exact.
+const ROWS_THINNED: usize = 3;
+const MANY_EXAMPLES: usize = 1000;
 /// Examples whose rows are kept at once, and those that a thread takes in one go.
-const BLOCK: usize = 256;
-const PIECE: usize = 32;
+const BLOCK_EXAMPLES: usize = 256;
+const PIECE_EXAMPLES: usize = 32;
 /// An output is not asked to be fitted closer than this fraction of its scale.
-const FINEST: f64 = 3e-3;
+const FINEST_OUTPUT_PART: f64 = 3e-3;
 /// Nor that of another network closer than this.
-const IMITATED: f64 = 1e-4;
-const IMITATION_TOLERANCE: f64 = 1e-4;
+const IMITATED_OUTPUT_PART: f64 = 1e-4;
+const IMITATION_DECREASE: f64 = 1e-4;
 
 /// Arguments and outputs of one call at one sample.
 struct Example {
     network: usize,
     arguments: Vec<f64>,
-    /// Output, value, standard deviation.
-    targets: Vec<(usize, f64, f64)>,
+    targets: Vec<Target>,
+}
+
+/// What an output is to be.
+struct Target {
+    output: usize,
+    value: f64,
+    deviation: f64,
+}
+
+/// Steps at the most, and the relative decrease that ends them before.
+struct Descent {
+    steps: usize,
+    tolerance: f64,
 }
 
 /// θ that fits the networks to the signals, from `theta` and under a prior of zero mean.
@@ -52,7 +64,11 @@ pub(super) fn regress(
     prior: &[f64],
 ) -> Vec<f64> {
     let examples = examples(model, records, signals, theta.len());
-    descend(model, &examples, theta, prior, (STEPS, TOLERANCE))
+    let limits = Descent {
+        steps: MOST_STEPS,
+        tolerance: LEAST_DECREASE,
+    };
+    descend(model, &examples, theta, prior, &limits)
 }
 
 /// θ that fits the networks to examples.
@@ -61,7 +77,7 @@ fn descend(
     examples: &[Example],
     mut theta: Vec<f64>,
     prior: &[f64],
-    (steps, tolerance): (usize, f64),
+    limits: &Descent,
 ) -> Vec<f64> {
     let regression = Regression {
         model,
@@ -69,7 +85,7 @@ fn descend(
         prior,
     };
     let (mut damping, mut cost) = (Damping::default(), regression.cost(&theta));
-    for _ in 0..steps {
+    for _ in 0..limits.steps {
         let equations = regression.equations(&theta);
         let right: Vec<f64> = (0..theta.len())
             .map(|i| equations.b[i] - theta[i] / prior[i])
@@ -85,7 +101,7 @@ fn descend(
                 break;
             }
         }
-        if before - cost < tolerance * before {
+        if before - cost < limits.tolerance * before {
             break;
         }
     }
@@ -106,7 +122,7 @@ pub(in crate::solve) fn imitate(
     let mut traces: Vec<Trace> = networks.iter().map(|n| n.trace()).collect();
     let mut ws = simpler.system.workspace();
     let samples: usize = problem.records.iter().map(Record::len).sum();
-    let every = (samples / (SAMPLES * theta.len())).max(1);
+    let every = (samples / (SAMPLES_PER_PARAMETER * theta.len())).max(1);
     let mut examples = Vec::new();
     for (record, smoothed) in problem.records.iter().zip(&learned.smoothed) {
         for k in (0..record.len()).step_by(every) {
@@ -114,32 +130,37 @@ pub(in crate::solve) fn imitate(
             simpler
                 .system
                 .visit_arguments(&mut ws, at, |network, arguments| {
-                    let (own, trace) = (&networks[network], &mut traces[network]);
+                    let (imitated, trace) = (&networks[network], &mut traces[network]);
                     for (j, value) in arguments.iter().enumerate() {
-                        own.set_argument(trace, j, *value);
+                        imitated.set_argument(trace, j, *value);
                     }
-                    own.evaluate(&learned.theta[ranges[network].clone()], trace);
-                    let scales = own.scaling.output.iter().map(|scale| IMITATED * scale);
+                    imitated.evaluate(&learned.theta[ranges[network].clone()], trace);
+                    let scales = imitated
+                        .scaling
+                        .output
+                        .iter()
+                        .map(|scale| IMITATED_OUTPUT_PART * scale);
                     let targets = trace.output.iter().zip(scales).enumerate();
                     examples.push(Example {
                         network,
                         arguments: arguments.to_vec(),
                         targets: targets
-                            .map(|(o, (value, scale))| (o, *value, scale))
+                            .map(|(output, (value, deviation))| Target {
+                                output,
+                                value: *value,
+                                deviation,
+                            })
                             .collect(),
                     });
                 });
         }
     }
     let prior = first_prior(problem, problem.settings);
-    let steps = STEPS * (CHEAP / theta.len()).max(1);
-    descend(
-        model,
-        &examples,
-        theta,
-        &prior,
-        (steps, IMITATION_TOLERANCE),
-    )
+    let limits = Descent {
+        steps: MOST_STEPS * (CHEAP_PARAMETERS / theta.len()).max(1),
+        tolerance: IMITATION_DECREASE,
+    };
+    descend(model, &examples, theta, &prior, &limits)
 }
 
 struct Regression<'a> {
@@ -150,7 +171,7 @@ struct Regression<'a> {
 
 impl Regression<'_> {
     /// Shows some examples with their networks evaluated: `visit(example, weights' start, trace)`.
-    fn each(
+    fn visit_examples(
         &self,
         examples: &[Example],
         theta: &[f64],
@@ -175,11 +196,11 @@ impl Regression<'_> {
     }
 
     fn cost(&self, theta: &[f64]) -> f64 {
-        let pieces = self.examples.par_chunks(PIECE).map(|piece| {
+        let pieces = self.examples.par_chunks(PIECE_EXAMPLES).map(|piece| {
             let mut squares = Vec::new();
-            self.each(piece, theta, false, |example, _, trace| {
-                for (k, value, deviation) in &example.targets {
-                    let off = (value - trace.output[*k]) / deviation;
+            self.visit_examples(piece, theta, false, |example, _, trace| {
+                for target in &example.targets {
+                    let off = (target.value - trace.output[target.output]) / target.deviation;
                     squares.push(0.5 * off * off);
                 }
             });
@@ -194,14 +215,14 @@ impl Regression<'_> {
     }
 
     fn equations(&self, theta: &[f64]) -> NormalEquations {
-        let thinning = if self.examples.len() > MANY {
-            THINNING
+        let thinning = if self.examples.len() > MANY_EXAMPLES {
+            ROWS_THINNED
         } else {
             1
         };
         let mut equations = NormalEquations::new(theta.len(), thinning);
         let (mut rows, mut off, mut count) = (Vec::new(), Vec::new(), 0);
-        for examples in self.examples.chunks(BLOCK) {
+        for examples in self.examples.chunks(BLOCK_EXAMPLES) {
             self.rows(examples, theta, &mut rows, &mut off);
             equations.push(count, &rows, &off);
             count += off.len();
@@ -220,23 +241,24 @@ impl Regression<'_> {
         off.clear();
         off.resize(count, 0.0);
         let (mut rows, mut off) = (rows.as_mut_slice(), off.as_mut_slice());
-        let pieces = examples.chunks(PIECE).map(|piece| {
+        let pieces = examples.chunks(PIECE_EXAMPLES).map(|piece| {
             let count: usize = targets(piece);
-            let own_rows = rows
+            let piece_rows = rows
                 .split_off_mut(..count * p)
                 .expect("room for each target");
-            let own_off = off.split_off_mut(..count).expect("room for each target");
-            (piece, own_rows, own_off)
+            let piece_off = off.split_off_mut(..count).expect("room for each target");
+            (piece, piece_rows, piece_off)
         });
         let pieces: Vec<_> = pieces.collect();
         pieces.into_par_iter().for_each(|(piece, rows, off)| {
-            let mut own = rows.chunks_exact_mut(p).zip(off);
-            self.each(piece, theta, true, |example, start, trace| {
+            let mut room = rows.chunks_exact_mut(p).zip(off);
+            self.visit_examples(piece, theta, true, |example, start, trace| {
                 let network = &networks[example.network];
-                for ((k, value, deviation), (row, off)) in example.targets.iter().zip(&mut own) {
+                for (target, (row, off)) in example.targets.iter().zip(&mut room) {
                     let weights = &mut row[start..start + network.weights()];
-                    network.accumulate_gradient(trace, *k, 1.0 / deviation, weights);
-                    *off = (value - trace.output[*k]) / deviation;
+                    let (output, deviation) = (target.output, target.deviation);
+                    network.accumulate_gradient(trace, output, 1.0 / deviation, weights);
+                    *off = (target.value - trace.output[output]) / deviation;
                 }
             });
         });
@@ -254,7 +276,7 @@ fn examples(
     let zero = vec![0.0; parameters];
     let mut ws = system.workspace();
     let samples: usize = records.iter().map(Record::len).sum();
-    let every = (samples / (SAMPLES * parameters)).max(1);
+    let every = (samples / (SAMPLES_PER_PARAMETER * parameters)).max(1);
     let first = model.states.len();
     let mut examples = Vec::new();
     for (record, smoothed) in records.iter().zip(&signals.smoothed) {
@@ -267,12 +289,16 @@ fn examples(
                 record.point(k, state, &zero),
                 |network, arguments| {
                     let scaling = &model.system.networks()[network].scaling;
-                    let own = signals.outputs.iter().enumerate();
-                    let targets = own
+                    let outputs = signals.outputs.iter().enumerate();
+                    let targets = outputs
                         .filter(|(_, (c, _))| *c == call)
                         .map(|(i, &(_, output))| {
-                            let floor = FINEST * scaling.output[output];
-                            (output, state[first + i], deviations[first + i].hypot(floor))
+                            let floor = FINEST_OUTPUT_PART * scaling.output[output];
+                            Target {
+                                output,
+                                value: state[first + i],
+                                deviation: deviations[first + i].hypot(floor),
+                            }
                         })
                         .collect();
                     examples.push(Example {
@@ -296,8 +322,14 @@ mod tests {
     use crate::numerics::Trajectory;
     use crate::numerics::objective::Cost;
 
+    struct Point {
+        x: f64,
+        value: f64,
+        deviation: f64,
+    }
+
     /// x' = net(x) and what the network must have put out at each x, and how well that is known.
-    fn case(layers: &str, points: &[(f64, f64, f64)]) -> (Model, Record, NetworkOutputs) {
+    fn case(layers: &str, points: &[Point]) -> (Model, Record, NetworkOutputs) {
         let text = format!(
             "[time]\nstep = 0.1\n[states.x]\nderivative = \"net(x)\"\n\
              [measurements]\ny = \"x\"\n[networks.net]\nlayers = {layers}\n"
@@ -307,7 +339,7 @@ mod tests {
             name: "points".into(),
             time: (0..points.len()).map(|k| k as f64 * 0.1).collect(),
             inputs: vec![],
-            outputs: points.iter().map(|p| p.0).collect(),
+            outputs: points.iter().map(|p| p.x).collect(),
             truth: None,
             d_u: 0,
             d_y: 1,
@@ -315,8 +347,11 @@ mod tests {
             later: false,
         };
         let smoothed = Smoothed {
-            states: Trajectory::new(points.iter().flat_map(|p| [p.0, p.1]).collect(), 2),
-            deviations: Trajectory::new(points.iter().flat_map(|p| [0.0, p.2]).collect(), 2),
+            states: Trajectory::new(points.iter().flat_map(|p| [p.x, p.value]).collect(), 2),
+            deviations: Trajectory::new(
+                points.iter().flat_map(|p| [0.0, p.deviation]).collect(),
+                2,
+            ),
             cost: Cost::default(),
         };
         let (signals, outputs) = model.signals().unwrap();
@@ -353,7 +388,12 @@ mod tests {
     fn a_smooth_function_is_found() {
         let truth = |x: f64| (2.0 * x).sin() + 0.3 * x;
         let points: Vec<_> = (0..200).map(|k| f64::from(k) / 100.0 - 1.0).collect();
-        let exact: Vec<_> = points.iter().map(|&x| (x, truth(x), 0.0)).collect();
+        let exact = points.iter().map(|&x| Point {
+            x,
+            value: truth(x),
+            deviation: 0.0,
+        });
+        let exact: Vec<Point> = exact.collect();
         let (model, record, signals) = case("[\"8 tanh\"]", &exact);
         for seed in 1..=3 {
             let theta = fitted(&model, &record, &signals, seed, 10.0);
@@ -361,7 +401,7 @@ mod tests {
                 .iter()
                 .map(|&x| (output(&model, &theta, x) - truth(x)).abs());
             let off = off.fold(0.0, f64::max);
-            assert!(off < 3.0 * FINEST, "seed {seed}: {off}");
+            assert!(off < 3.0 * FINEST_OUTPUT_PART, "seed {seed}: {off}");
         }
     }
 
@@ -373,15 +413,19 @@ mod tests {
         let points: Vec<_> = pairs
             .map(|(k, group)| {
                 let (value, deviation) = [(1.0, 0.1), (-1.0, 0.2)][group as usize];
-                (f64::from(k) / 9.0, value, deviation)
+                Point {
+                    x: f64::from(k) / 9.0,
+                    value,
+                    deviation,
+                }
             })
             .collect();
         let (model, record, signals) = case("[]", &points);
         let theta = fitted(&model, &record, &signals, 1, 1e6);
         // weights 1/0.01 and 1/0.04
         for x in [0.0, 0.5, 0.9] {
-            let found = output(&model, &theta, x);
-            assert!((found - 0.6).abs() < 1e-2, "{found}");
+            let value = output(&model, &theta, x);
+            assert!((value - 0.6).abs() < 1e-2, "{value}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The last steps of batch: noise, prior and θ settle at the stage that was kept.
 
+use super::evidence::Laplace;
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use super::population;
-use super::stages::{ON_THE_WAY, sharing, stage_noise, widen};
+use super::stages::{WAY_LIMITS, sharing, stage_noise, widen};
 use crate::Error;
 use crate::look::scales::refine;
 use crate::numerics::objective::Noise;
@@ -12,38 +13,38 @@ use crate::solve::checkpoint::Stage;
 
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
-const AT_THE_END: Limits = Limits {
+const END_LIMITS: Limits = Limits {
     tolerance: 1e-3,
     patience: 3,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
 /// While the prior settles, a gain that the evidence hardly feels is none.
-const ON_THE_WAY_THERE: Limits = Limits {
+const PRIOR_LIMITS: Limits = Limits {
     tolerance: 3e-3,
     patience: 2,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
 /// A unit of the objective is 1.4 standard deviations of a constant: where there are constants, what
 /// is left to gain must be small beside that.
-const TO_THE_LAST: Limits = Limits {
+const CONSTANTS_LIMITS: Limits = Limits {
     tolerance: 2e-5,
     patience: 2,
     iterations: 12,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
-const NOISE_FREE_END: Limits = Limits {
+const NOISE_FREE_END_LIMITS: Limits = Limits {
     tolerance: 3e-3,
     iterations: 4,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
 /// Rounds at the end in which the prior of each layer settles, and the gain of ln p that ends them.
 const PRIOR_ROUNDS: usize = 8;
-const NOTABLE_GAIN: f64 = 0.5;
+const NOTABLE_EVIDENCE_GAIN: f64 = 0.5;
 /// Without noise R_y is a resolution, and a prior that competes with it as with noise leaves the
 /// weights short by what their bands do not show: at the end it is so many times wider.
 const LAST_PRIOR_FACTOR: f64 = 100.0;
 /// Rounds at the end in which noise, prior and θ settle.
-const ROUNDS: usize = 4;
+const END_ROUNDS: usize = 4;
 /// Rounds in which θ and how constants vary settle.
 const VARYING_ROUNDS: usize = 8;
 /// What the data are held against at the end.
@@ -132,7 +133,7 @@ pub(super) fn settle(
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         iterate.cost = newton.cost(&iterate.theta, &iterate.states)?;
-        end = minimise(&newton, at, iterate, &AT_THE_END, stages, observer)?;
+        end = minimise(&newton, at, iterate, &END_LIMITS, stages, observer)?;
         if matches!(end, End::Stopped(_)) {
             break;
         }
@@ -148,17 +149,21 @@ pub(super) fn settle(
         noise.vary_as(problem.stepper, &tight);
         for _ in 0..PRIOR_ROUNDS {
             let newton = Newton::new(problem, &prior, &noise);
-            end = minimise(&newton, at, iterate, &ON_THE_WAY_THERE, stages, observer)?;
+            end = minimise(&newton, at, iterate, &PRIOR_LIMITS, stages, observer)?;
             if matches!(end, End::Stopped(_)) {
                 break;
             }
-            let (posterior, found, _) = newton.evidence(iterate, newton.thinning())?;
-            at.determined = found.determined;
-            if found.log - before < NOTABLE_GAIN {
+            let Laplace {
+                posterior,
+                evidence,
+                ..
+            } = newton.evidence(iterate, newton.thinning())?;
+            at.determined = evidence.determined;
+            if evidence.log - before < NOTABLE_EVIDENCE_GAIN {
                 break;
             }
-            before = found.log;
-            let variances = newton.noise_found(iterate, found.determined)?;
+            before = evidence.log;
+            let variances = newton.noise_found(iterate, evidence.determined)?;
             for &c in &unknown {
                 noise.measurement[c] = variances[c].max(problem.resolution(c));
             }
@@ -166,24 +171,24 @@ pub(super) fn settle(
         }
         noise.process = tight.process;
     }
-    for round in 0..ROUNDS {
+    for round in 0..END_ROUNDS {
         population::settle(problem, &mut prior, iterate, variance_inflation, &mut noise)?;
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
         let limits = if problem.noisy() || variance_inflation > 1.0 {
-            &AT_THE_END
+            &END_LIMITS
         } else {
-            &NOISE_FREE_END
+            &NOISE_FREE_END_LIMITS
         };
         end = minimise(&newton, at, iterate, limits, stages, observer)?;
         if unknown.is_empty() || matches!(end, End::Stopped(_)) {
             break;
         }
-        let own = Newton::new(problem, &prior, &noise);
-        let found = own.noise_found(iterate, at.determined)?;
+        let newton = Newton::new(problem, &prior, &noise);
+        let variances = newton.noise_found(iterate, at.determined)?;
         let mut white = noise.clone();
         for &c in &unknown {
-            white.measurement[c] = found[c].max(problem.resolution(c));
+            white.measurement[c] = variances[c].max(problem.resolution(c));
         }
         if Newton::new(problem, &prior, &white).variance_inflation(iterate)? == 1.0 {
             variance_inflation = 1.0;
@@ -193,18 +198,18 @@ pub(super) fn settle(
             noise = white;
             continue;
         }
-        variance_inflation = own.variance_inflation(iterate)?;
+        variance_inflation = newton.variance_inflation(iterate)?;
         if settings.estimate_prior {
             let inflated = noise.inflated(problem.stepper, variance_inflation);
             let newton = Newton::new(problem, &prior, &inflated);
-            let (posterior, ..) = newton.evidence(iterate, newton.thinning())?;
+            let posterior = newton.evidence(iterate, newton.thinning())?.posterior;
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
     }
     if !problem.model.unknowns.is_empty() && !matches!(end, End::Stopped(_)) {
         let inflated = noise.inflated(problem.stepper, variance_inflation);
         let newton = Newton::new(problem, &prior, &inflated);
-        end = minimise(&newton, at, iterate, &TO_THE_LAST, stages, observer)?;
+        end = minimise(&newton, at, iterate, &CONSTANTS_LIMITS, stages, observer)?;
     }
     let settled = Settled {
         noise,

@@ -1,7 +1,7 @@
 //! The stages of batch: each with tighter physics, from where the one before ended.
 
 use super::damping::Damping;
-use super::evidence::Sharing;
+use super::evidence::{Laplace, Sharing, WeightGroup};
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use crate::Error;
@@ -19,43 +19,43 @@ use crate::solve::{Observer, PassReport, Problem};
 const KNOWN_ROW_FACTOR: f64 = 1e-3;
 /// Decades by which stages that begin tight are tightened at first: a simulation, all but for
 /// rounding.
-const TIGHT_DECADES: f64 = 4.0;
+const FIRST_TIGHT_DECADES: f64 = 4.0;
 /// Decades below which physics is loose: trajectories are not yet simulations.
 const LOOSE_DECADES: f64 = 1.0;
 /// Misfits are held to contradict the model on the way where they repeat themselves so many times:
 /// there it may yet become better.
-const CONTRADICTED: f64 = 2.0;
+const CONTRADICTED_INFLATION: f64 = 2.0;
 /// Decades by which the process noise is tightened at the most: below, it is rounding.
-const MOST_DECADES: f64 = 12.0;
+const MOST_TIGHT_DECADES: f64 = 12.0;
 /// Decades of a stage: of those where the objective's first step ends above [`BOLD_STAGE_FACTOR`] times where
 /// the stage before ended, the second. Where the known equations have kinks or folds, a whole
 /// decade leaves the states where no step helps.
-const DECADES: [f64; 2] = [1.0, 0.5];
+const STAGE_DECADES: [f64; 2] = [1.0, 0.5];
 const BOLD_STAGE_FACTOR: f64 = 5.0;
 /// On the way, the next stage does better with the time.
-pub(super) const ON_THE_WAY: Limits = Limits {
+pub(super) const WAY_LIMITS: Limits = Limits {
     tolerance: 0.03,
     patience: 1,
     iterations: 40,
     hopeless: f64::INFINITY,
 };
 /// With noise the evidence chooses the noise of the states: a stage has to be near its minimum.
-pub(super) const NOISY_WAY: Limits = Limits {
+pub(super) const NOISY_WAY_LIMITS: Limits = Limits {
     tolerance: 0.01,
     patience: 2,
-    ..ON_THE_WAY
+    ..WAY_LIMITS
 };
 /// Without noise the physics is exact enough when the defects are less than this fraction of the
 /// misfit.
 pub const EXACT_DEFECT_RATIO: f64 = 1e-3;
 /// With noise it is when the defects are worth less than this: a parameter is worth half a unit.
-const EXACT_DEFECT: f64 = 0.1;
+const EXACT_DEFECT_COST: f64 = 0.1;
 /// What is left over is noise, however small, where it is worth this much of a reading: noise of the
 /// size that a channel counts as having is worth half a unit.
-const NOISE_LEFT: f64 = 0.05;
+const NOISE_LEFT_COST: f64 = 0.05;
 /// With noise free runs closer to each other than this part are equally good, and the tighter of
 /// two stages is kept.
-const EQUAL_FREE_RUNS: f64 = 0.02;
+const EQUAL_FREE_RUN_PART: f64 = 0.02;
 /// With noise the prior of each layer begins at this variance, over the number of terms that its
 /// weights are summed with.
 const FIRST_LAYER_VARIANCE: f64 = 10.0;
@@ -135,8 +135,8 @@ impl Unpacked {
 
     /// The same of the best stage.
     fn of_best(problem: &Placed, best: Option<&Best>) -> Result<Option<(Stage, Self)>, Error> {
-        let of = |best: &Best| Ok((best.at.clone(), Self::of(problem, &best.iterate)?));
-        best.map(of).transpose()
+        let unpacked = |best: &Best| Ok((best.at.clone(), Self::of(problem, &best.iterate)?));
+        best.map(unpacked).transpose()
     }
 
     fn packed(self, problem: &Placed) -> Result<Iterate, Error> {
@@ -158,7 +158,7 @@ impl Between {
         let best = self.best.as_ref();
         fits(&self.iterate)
             && self.prior.len() == parameters
-            && best.is_none_or(|(at, own)| fits(own) && at.prior.len() == parameters)
+            && best.is_none_or(|(at, kept)| fits(kept) && at.prior.len() == parameters)
     }
 }
 
@@ -225,9 +225,9 @@ pub(super) fn tighten(
         stages.start = if before.over { last } else { before.stages };
         iterate = before.iterate.packed(problem)?;
         best = match before.best {
-            Some((at, own)) => Some(Best {
+            Some((at, kept)) => Some(Best {
                 at,
-                iterate: own.packed(problem)?,
+                iterate: kept.packed(problem)?,
             }),
             None => None,
         };
@@ -247,20 +247,20 @@ pub(super) fn tighten(
         let rest = stage == first.stages && first.next == Next::RestOfStage;
         let mut end = End::Hopeless;
         let before = (iterate.clone(), damping.clone());
-        for decades in DECADES {
+        for decades in STAGE_DECADES {
             (iterate, damping) = before.clone();
             damping.restart();
             let fresh = (stage > first.stages || resumed) && !rest;
             let limits = Limits {
-                hopeless: if fresh && decades == DECADES[0] {
+                hopeless: if fresh && decades == STAGE_DECADES[0] {
                     BOLD_STAGE_FACTOR * iterate.cost.total()
                 } else {
                     f64::INFINITY
                 },
                 ..if problem.noisy() {
-                    NOISY_WAY
+                    NOISY_WAY_LIMITS
                 } else {
-                    ON_THE_WAY
+                    WAY_LIMITS
                 }
             };
             let tighter = if fresh {
@@ -287,16 +287,24 @@ pub(super) fn tighten(
         }
         let noise = stage_noise(problem, settings, tightness);
         let newton = Newton::new(problem, &prior, &noise);
-        let (posterior, found, consistency) = newton.evidence(&iterate, newton.thinning())?;
-        if likely.is_none_or(|(_, evidence)| found.log > evidence) {
-            likely = Some((tightness, found.log));
+        let Laplace {
+            posterior,
+            evidence,
+            consistency,
+        } = newton.evidence(&iterate, newton.thinning())?;
+        if likely.is_none_or(|(_, highest)| evidence.log > highest) {
+            likely = Some((tightness, evidence.log));
         }
-        if informative.is_none_or(|(_, determined)| found.determined > determined) {
-            informative = Some((tightness, found.determined));
+        if informative.is_none_or(|(_, most)| evidence.determined > most) {
+            informative = Some((tightness, evidence.determined));
         }
         if settings.estimate_noise {
-            let found = newton.variance_inflation(&iterate)?;
-            variance_inflation = if found > CONTRADICTED { found } else { 1.0 };
+            let inflation = newton.variance_inflation(&iterate)?;
+            variance_inflation = if inflation > CONTRADICTED_INFLATION {
+                inflation
+            } else {
+                1.0
+            };
         }
         let posterior = posterior.inflated(variance_inflation);
         let free_run = problem.free_run_error(&iterate.theta, &iterate.states)?;
@@ -316,7 +324,7 @@ pub(super) fn tighten(
             },
             tightness,
             merit,
-            determined: found.determined,
+            determined: evidence.determined,
             variance_inflation,
             likely,
             informative,
@@ -324,8 +332,8 @@ pub(super) fn tighten(
             damping: damping.clone(),
         };
         let merit = at.merit();
-        let noise = problem.noisy() || iterate.cost.data > NOISE_LEFT * readings;
-        let equal = if noise { EQUAL_FREE_RUNS } else { 0.0 };
+        let noise = problem.noisy() || iterate.cost.data > NOISE_LEFT_COST * readings;
+        let equal = if noise { EQUAL_FREE_RUN_PART } else { 0.0 };
         if merit >= known - equal * known.abs() || known.is_infinite() {
             best = Some(Best {
                 at,
@@ -340,13 +348,13 @@ pub(super) fn tighten(
             validation,
             cost: iterate.cost,
             consistency,
-            evidence: Some(found.log),
+            evidence: Some(evidence.log),
             free_run,
             damping: Some(damping.value),
         };
         stopped = !observer.pass(&report);
         reports.push(report);
-        let mut limit = EXACT_DEFECT * variance_inflation;
+        let mut limit = EXACT_DEFECT_COST * variance_inflation;
         if !problem.noisy() {
             limit = limit.min(EXACT_DEFECT_RATIO * iterate.cost.data);
         }
@@ -410,7 +418,7 @@ impl Begin {
         reports: Vec<PassReport>,
     ) -> Result<Self, Error> {
         let prior = first_prior(problem, problem.settings);
-        let noise = stage_noise(problem, problem.settings, TIGHT_DECADES);
+        let noise = stage_noise(problem, problem.settings, FIRST_TIGHT_DECADES);
         let states = problem.exact_states(&theta)?;
         let cost = Newton::new(problem, &prior, &noise).cost(&theta, &states)?;
         let iterate = Iterate {
@@ -422,7 +430,7 @@ impl Begin {
             iterate,
             best: None,
             reports,
-            tightness: TIGHT_DECADES,
+            tightness: FIRST_TIGHT_DECADES,
         })
     }
 
@@ -439,7 +447,7 @@ impl Begin {
         // the way the stages went: straight to tight physics, a trajectory may be lost
         let mut tightness: f64 = 0.0;
         while tightness < at.tightness {
-            tightness = (tightness + DECADES[0]).min(at.tightness);
+            tightness = (tightness + STAGE_DECADES[0]).min(at.tightness);
             let noise = stage_noise(problem, settings, tightness);
             newton = Newton::new(problem, &at.prior, &noise);
             states = newton.smoothed(&theta, &states)?;
@@ -469,7 +477,7 @@ pub(super) fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
         _ if !settings.estimate_prior => {}
         Sharing::Network => widen(problem, &mut prior, FIRST_PRIOR_FACTOR),
         layer @ Sharing::Layer => {
-            for (range, terms) in layer.groups(problem.model) {
+            for WeightGroup { range, terms } in layer.groups(problem.model) {
                 prior[range]
                     .fill(settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64);
             }
@@ -498,7 +506,7 @@ pub(super) fn widen(problem: &Problem, prior: &mut [f64], factor: f64) {
 pub(super) fn stage_noise(problem: &Problem, settings: &Settings, tightness: f64) -> Noise {
     let staged = match settings.hidden_noise {
         Level::Relative(first) => {
-            let level = first * 10f64.powf(-tightness.min(MOST_DECADES));
+            let level = first * 10f64.powf(-tightness.min(MOST_TIGHT_DECADES));
             Settings {
                 hidden_noise: Level::Relative(level),
                 known_noise: match settings.known_noise {

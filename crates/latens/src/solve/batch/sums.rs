@@ -7,7 +7,7 @@
 use crate::numerics::linalg::normal::NormalEquations;
 
 /// Records of a group: each has an A of its own until the group is summed.
-pub(in crate::solve) const GROUP: usize = 8;
+pub(in crate::solve) const GROUP_RECORDS: usize = 8;
 
 /// A part of the sum.
 pub(in crate::solve) struct Part {
@@ -57,8 +57,8 @@ impl Sum {
     pub fn add(&mut self, part: Part) {
         let (level, index) = part.place();
         self.waiting.push(part);
-        if level == 0 && (index % GROUP == GROUP - 1 || index == self.records - 1) {
-            self.close_group(index / GROUP);
+        if level == 0 && (index % GROUP_RECORDS == GROUP_RECORDS - 1 || index == self.records - 1) {
+            self.close_group(index / GROUP_RECORDS);
         }
         while let [.., left, right] = self.waiting.as_slice()
             && left.level == right.level
@@ -75,18 +75,18 @@ impl Sum {
 
     /// Sums a group whose last record has come, if all of it is here.
     fn close_group(&mut self, group: usize) {
-        let members = GROUP.min(self.records - group * GROUP);
+        let members = GROUP_RECORDS.min(self.records - group * GROUP_RECORDS);
         let Some(first) = self.waiting.len().checked_sub(members) else {
             return;
         };
-        if self.waiting[first].place() != (0, group * GROUP) {
+        if self.waiting[first].place() != (0, group * GROUP_RECORDS) {
             return;
         }
         let mut records = self.waiting.drain(first..).map(|part| part.equations);
-        let own = records.next().expect("a group has a record");
+        let first_record = records.next().expect("a group has a record");
         // as a sum that begins at zero: −0 + 0 is 0
-        let mut sum = own.zero();
-        sum.add(&own);
+        let mut sum = first_record.zero();
+        sum.add(&first_record);
         records.for_each(|equations| sum.add(&equations));
         self.waiting.push(Part::new(1, group, sum));
     }
@@ -146,7 +146,11 @@ mod tests {
                 let ends: Vec<usize> = std::iter::once(0).chain(ends).chain([records]).collect();
                 for pair in ends.windows(2) {
                     let parts = range(records, pair[0]..pair[1]);
-                    assert!(parts.len() <= 2 * (GROUP - 1) + 2 * 10, "{}", parts.len());
+                    assert!(
+                        parts.len() <= 2 * (GROUP_RECORDS - 1) + 2 * 10,
+                        "{}",
+                        parts.len()
+                    );
                     parts.into_iter().for_each(|part| sum.add(part));
                 }
                 assert_eq!(bits(&sum.total().unwrap()), expected, "{records} {cuts:?}");
@@ -158,8 +162,8 @@ mod tests {
     #[test]
     fn few_records_are_summed_one_after_another() {
         let mut plain = NormalEquations::new(2, 1);
-        let mut sum = Sum::new(GROUP);
-        for i in 0..GROUP {
+        let mut sum = Sum::new(GROUP_RECORDS);
+        for i in 0..GROUP_RECORDS {
             plain.add(&of_record(i));
             sum.add(Part::of_record(i, of_record(i)));
         }

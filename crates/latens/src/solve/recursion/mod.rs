@@ -205,14 +205,14 @@ impl Between {
         let fits = |theta: &[f64], covariance: &PackedCovariance| {
             theta.len() == parameters && covariance.dim() == parameters
         };
-        let each = |values: fn(&Smoothed) -> &Trajectory| {
+        let every_fits = |values: fn(&Smoothed) -> &Trajectory| {
             let all: Vec<Trajectory> = self.smoothed.iter().map(values).cloned().collect();
             fit_records(&all, problem)
         };
         let best = self.best.as_ref();
         fits(&self.theta, &self.covariance)
-            && each(|s| &s.states)
-            && each(|s| &s.deviations)
+            && every_fits(|s| &s.states)
+            && every_fits(|s| &s.deviations)
             && best.is_none_or(|best| fits(&best.theta, &best.covariance))
     }
 }

@@ -44,7 +44,7 @@ pub struct Pass<'e> {
 }
 
 /// Steps between two looks at the observer.
-const REPORT: usize = 500;
+const REPORT_STEPS: usize = 500;
 
 impl Pass<'_> {
     /// Bounds are kept, P_θ ← P_θ + Q_θ, and the cost of θ's way since `before`.
@@ -63,16 +63,22 @@ impl Pass<'_> {
 
     /// Checks θ at a tick of a segment and reports progress (done, of). A pass that the observer
     /// wants to stop is gone through with: half of one has seen half of the record.
-    pub fn tick(&mut self, tick: usize, at: &Sweep, done: usize, of: usize) -> Result<(), Error> {
+    pub fn tick(
+        &mut self,
+        tick: usize,
+        at: &Sweep,
+        done: usize,
+        steps: usize,
+    ) -> Result<(), Error> {
         if let Some(i) = self.theta.iter().position(|t| !t.is_finite()) {
             return Err(self.diverged(at, tick, format!("θ[{i}]"), self.theta[i]));
         }
-        if done.is_multiple_of(REPORT) {
+        if done.is_multiple_of(REPORT_STEPS) {
             let progress = Progress {
                 pass: self.number,
                 passes: self.settings.passes,
                 step: done,
-                steps: of,
+                steps: steps,
             };
             self.stop |= !self.observer.progress(&progress);
         }

@@ -95,19 +95,19 @@ impl Room {
             number: first + i,
         });
         let seats: Vec<Seat> = seats.collect();
-        let of = ask.of.iter().map(|slot| {
+        let holdings = ask.slots.iter().map(|slot| {
             let left = self.slots.get(slot).map(Vec::as_slice);
             let left = left.filter(|left| left.len() == seats.len());
             left.ok_or_else(|| "it does not have the states".to_string())
         });
-        let of: Vec<&[Left]> = of.collect::<Result<_, _>>()?;
-        let found = ask_range(&seats, &ask.asked, &of, self.opening.total);
+        let holdings: Vec<&[Left]> = holdings.collect::<Result<_, _>>()?;
+        let answers = ask_range(&seats, &ask.asked, &holdings, self.opening.total);
         if let Some(slot) = ask.to {
-            self.slots.insert(slot, found.left);
+            self.slots.insert(slot, answers.left);
         }
         Ok(Reply::Answer(Answer {
-            numbers: found.numbers,
-            parts: found.parts,
+            numbers: answers.numbers,
+            parts: answers.parts,
         }))
     }
 }

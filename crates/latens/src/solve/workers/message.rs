@@ -33,7 +33,7 @@ pub(super) enum Request {
 pub(super) struct Ask {
     pub asked: Asked,
     /// Numbers of what it is about.
-    pub of: Vec<u64>,
+    pub slots: Vec<u64>,
     /// The number of what it makes.
     pub to: Option<u64>,
     /// Numbers of what nobody needs any more; forgotten first.
@@ -90,7 +90,7 @@ pub(super) struct Answer {
 
 kept!(Ask {
     asked,
-    of,
+    slots,
     to,
     dropped
 });
@@ -137,7 +137,9 @@ kept!(Network {
 
 impl Put for Activation {
     fn put(&self, out: &mut Vec<u8>) {
-        let place = Self::NAMES.iter().position(|(_, own)| own == self);
+        let place = Self::NAMES
+            .iter()
+            .position(|(_, activation)| activation == self);
         place.expect("every activation has a name").put(out);
     }
 }

@@ -27,7 +27,7 @@ pub(super) use there::{Slot, There};
 /// Who speaks: another version may come to other numbers.
 const VERSION: &str = concat!("latens ", env!("CARGO_PKG_VERSION"));
 /// Times that workers may die over the same work.
-const DEATHS: usize = 3;
+const MOST_DEATHS: usize = 3;
 
 /// Starts workers.
 pub trait Fleet: Send + Sync {
@@ -154,10 +154,10 @@ impl Workers {
                 crew.posts.insert(place, post);
                 Ok(true)
             }
-            found => {
+            refused => {
                 crew.deal += 1;
                 if crew.posts.is_empty() {
-                    let also = found.err().map_or(String::new(), |e| format!("; {e}"));
+                    let also = refused.err().map_or(String::new(), |e| format!("; {e}"));
                     let text = format!("no worker is left: the last one {why}{also}");
                     return Err(Error::Workers(text));
                 }

@@ -11,13 +11,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::message::{Ask, Opening, Reply, Request};
-use super::{Crew, DEATHS, Workers};
+use super::{Crew, MOST_DEATHS, Workers};
 use crate::Error;
 use crate::numerics::Trajectory;
 use crate::solve::Problem;
 use crate::solve::batch::asked::{Asked, Question};
 use crate::solve::batch::place::{Answers, Held, Place};
-use crate::solve::batch::sums::{GROUP, Sum};
+use crate::solve::batch::sums::{GROUP_RECORDS, Sum};
 use crate::solve::bytes::{decode, encode};
 
 /// The records of a problem, with workers.
@@ -73,7 +73,11 @@ impl Drop for Slot {
 /// Records of each of so many workers: whole groups, where there are enough, of about as many samples.
 fn shares(problem: &Problem, workers: usize) -> Vec<Range<usize>> {
     let records = problem.records.len();
-    let unit = if records >= GROUP * workers { GROUP } else { 1 };
+    let unit = if records >= GROUP_RECORDS * workers {
+        GROUP_RECORDS
+    } else {
+        1
+    };
     let mut before = vec![0];
     for record in problem.records {
         before.push(before.last().unwrap_or(&0) + record.len());
@@ -181,7 +185,7 @@ impl<'a> There<'a> {
             for (k, share) in shares.iter().enumerate() {
                 while answers[k].is_none() {
                     deaths += 1;
-                    if deaths > DEATHS + count {
+                    if deaths > MOST_DEATHS + count {
                         return Err(Error::Workers(format!(
                             "workers have died {deaths} times over the same work: the last one {last}"
                         )));
@@ -213,7 +217,12 @@ fn reply(bytes: &[u8]) -> Result<Reply, Error> {
 
 impl There<'_> {
     /// The answers to a question about what has such numbers.
-    fn answers(&self, memory: &mut Memory, asked: Asked, of: Vec<u64>) -> Result<Answers, Error> {
+    fn answers(
+        &self,
+        memory: &mut Memory,
+        asked: Asked,
+        slots: Vec<u64>,
+    ) -> Result<Answers, Error> {
         let made = asked.question.makes().map(|states| self.slot(states));
         // forgotten with what is made, so that all of it is done again in the same order
         let dropped = match &made {
@@ -222,7 +231,7 @@ impl There<'_> {
         };
         let ask = Ask {
             asked,
-            of,
+            slots,
             to: made.as_ref().map(|slot| slot.number),
             dropped,
         };
@@ -231,11 +240,11 @@ impl There<'_> {
         let mut sum = Sum::new(self.problem.records.len());
         let mut numbers = vec![];
         for bytes in bytes {
-            let Reply::Answer(own) = reply(&bytes)? else {
+            let Reply::Answer(answer) = reply(&bytes)? else {
                 return Err(Error::Workers("a worker's answer is none".into()));
             };
-            numbers.extend(own.numbers);
-            own.parts.into_iter().for_each(|part| sum.add(part));
+            numbers.extend(answer.numbers);
+            answer.parts.into_iter().for_each(|part| sum.add(part));
         }
         if numbers.len() != self.problem.records.len() {
             return Err(Error::Workers("workers have other records".into()));
@@ -268,9 +277,9 @@ impl There<'_> {
 }
 
 impl Place for There<'_> {
-    fn ask(&self, asked: Asked, of: &[&Held]) -> Result<Answers, Error> {
+    fn ask(&self, asked: Asked, holdings: &[&Held]) -> Result<Answers, Error> {
         let mut memory = locked(&self.memory);
-        let numbers: Vec<u64> = of
+        let numbers: Vec<u64> = holdings
             .iter()
             .map(|held| match held {
                 Held::There(slot) => slot.number,
