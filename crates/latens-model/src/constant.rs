@@ -34,7 +34,7 @@ impl Varies {
 
 /// θ's variance under a uniform prior. The bounds are at ±1: between them a normal density of this
 /// variance falls by 5·10⁻⁵ of itself.
-const FLAT: f64 = 1e4;
+const UNIFORM_VARIANCE: f64 = 1e4;
 
 /// An unknown constant p of the model: p = guess + scale·θ, or guess·exp(scale/guess·θ).
 #[derive(Debug, Clone)]
@@ -167,7 +167,7 @@ impl Unknown {
         match self.prior {
             Prior::Rough => rough,
             Prior::Stated => 1.0,
-            Prior::Uniform => FLAT,
+            Prior::Uniform => UNIFORM_VARIANCE,
         }
     }
 }

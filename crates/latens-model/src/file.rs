@@ -259,7 +259,7 @@ impl ModelFile {
     }
 
     /// Constants whose groups' differences are entries of θ, by their place among the learned ones, and
-    /// those entries: behind all constants, before the weights.
+    /// those entries: after all constants, before the weights.
     pub(super) fn group_entries(&self) -> Vec<(usize, Range<usize>)> {
         let first = self.free().count();
         let grouped = self.free().enumerate().filter(|(_, u)| self.is_grouped(u));
@@ -280,10 +280,10 @@ impl ModelFile {
         let groups = self.group_entries();
         groups
             .last()
-            .map_or(self.free().count(), |(_, own)| own.end)
+            .map_or(self.free().count(), |(_, range)| range.end)
     }
 
-    /// Adds the states that hold how constants which vary differ from their means, behind all others.
+    /// Adds the states that hold how constants which vary differ from their means, after all others.
     pub(super) fn add_differences(&mut self) {
         let varying = self.unknowns.iter().filter(|u| u.is_varying());
         let varying = varying.filter(|u| !self.is_grouped(u));

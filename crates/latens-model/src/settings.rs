@@ -278,10 +278,10 @@ impl Settings {
         {
             return Err("variances and noise levels must be positive and finite, the anneal factor at most 1".into());
         }
-        for (variances, known, what) in named {
+        for (variances, known, noun) in named {
             if let Some(name) = variances.keys().find(|n| !known.contains(&n.as_str())) {
                 let known = known.join(", ");
-                return Err(format!("there is no {what} `{name}`; there are: {known}"));
+                return Err(format!("there is no {noun} `{name}`; there are: {known}"));
             }
         }
         Ok(())

@@ -152,14 +152,14 @@ pub mod forced {
 
     /// The result of `work` on each set that this machine has; [`arch`] names it on this thread.
     pub fn on_each<T>(work: impl Fn() -> T) -> Vec<T> {
-        let each = [Arch::new(), narrow(), Arch::Scalar];
+        let sets = [Arch::new(), narrow(), Arch::Scalar];
         let on = |arch: Arch| {
             ARCH.set(Some(arch));
             let result = work();
             ARCH.set(None);
             result
         };
-        each.into_iter().map(on).collect()
+        sets.into_iter().map(on).collect()
     }
 
     /// Fails unless all sets of this machine give the same bits.

@@ -114,24 +114,24 @@ impl Loops for SeeingOne<'_> {
             ..
         } = self;
         let n = gain.len();
-        let own = 1.0 - scaled[state];
+        let kept = 1.0 - scaled[state];
         for (i, row) in self.covariance.chunks_exact_mut(n).enumerate() {
             let (by, k) = (scaled[i], gain[i]);
             let row = &mut row[..=i];
-            let each = row.iter_mut().zip(before).zip(scaled.iter().zip(gain));
+            let entries = row.iter_mut().zip(before).zip(scaled.iter().zip(gain));
             if i == state {
-                let seen = before[state] * own;
-                for ((x, _), (scaled, gain)) in each {
-                    *x = *x * own - scaled * seen + variance * (k * gain);
+                let seen = before[state] * kept;
+                for ((x, _), (scaled, gain)) in entries {
+                    *x = *x * kept - scaled * seen + variance * (k * gain);
                 }
-                row[state] = own * seen + variance * (k * gain[state]);
+                row[state] = kept * seen + variance * (k * gain[state]);
             } else {
                 let seen = before[i] - by * before[state];
-                for ((x, b), (scaled, gain)) in each {
+                for ((x, b), (scaled, gain)) in entries {
                     *x = (*x - by * b) - scaled * seen + variance * (k * gain);
                 }
                 if state < i {
-                    row[state] = own * seen + variance * (k * gain[state]);
+                    row[state] = kept * seen + variance * (k * gain[state]);
                 }
             }
         }

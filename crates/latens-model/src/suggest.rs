@@ -1,7 +1,7 @@
 //! "Did you mean": the name closest to a misspelt one.
 
 /// Bytes of a name that is compared with others.
-const LONGEST: usize = 100;
+const COMPARED_BYTES: usize = 100;
 
 /// The candidate that `name` may have been meant to be: the same but for case, one that contains
 /// it as a word (`u` in `u_vir_V`), or the nearest by edit distance, if near at all.
@@ -17,7 +17,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let limit = name.chars().count().div_ceil(3);
     let rank = |candidate: &str| {
         // nobody misspells a name of that length, and to compare two takes time with both
-        if name.len().max(candidate.len()) > LONGEST {
+        if name.len().max(candidate.len()) > COMPARED_BYTES {
             return None;
         }
         let candidate = candidate.to_lowercase();
@@ -50,13 +50,13 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 ///
 /// # Errors
 /// A sentence with what may have been meant.
-pub fn find(name: &str, names: &[&str], what: &str) -> Result<usize, String> {
+pub fn find(name: &str, names: &[&str], noun: &str) -> Result<usize, String> {
     names.iter().position(|n| *n == name).ok_or_else(|| {
         let hint = match suggest(name, names.iter().copied()) {
             Some(close) => format!("did you mean `{close}`?"),
             None => format!("there are: {}", names.join(", ")),
         };
-        format!("there is no {what} `{name}`; {hint}")
+        format!("there is no {noun} `{name}`; {hint}")
     })
 }
 
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn suggestions_are_near_or_absent() {
         let columns = ["t", "u_vir_V", "y_qm_m", "Voltage", "x"];
-        let of = |name| suggest(name, columns);
-        assert_eq!(of("u").as_deref(), Some("u_vir_V"));
-        assert_eq!(of("qm").as_deref(), Some("y_qm_m"));
-        assert_eq!(of("voltage").as_deref(), Some("Voltage"));
-        assert_eq!(of("Votlage").as_deref(), Some("Voltage"));
-        assert_eq!(of("T").as_deref(), Some("t"));
-        assert_eq!(of("z"), None);
-        assert_eq!(of("pressure"), None);
+        let suggested = |name| suggest(name, columns);
+        assert_eq!(suggested("u").as_deref(), Some("u_vir_V"));
+        assert_eq!(suggested("qm").as_deref(), Some("y_qm_m"));
+        assert_eq!(suggested("voltage").as_deref(), Some("Voltage"));
+        assert_eq!(suggested("Votlage").as_deref(), Some("Voltage"));
+        assert_eq!(suggested("T").as_deref(), Some("t"));
+        assert_eq!(suggested("z"), None);
+        assert_eq!(suggested("pressure"), None);
     }
 
     #[test]

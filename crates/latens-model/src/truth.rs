@@ -64,7 +64,7 @@ impl Truth {
             let either = controls
                 .iter()
                 .zip(usual)
-                .map(|(own, usual)| own.or(*usual));
+                .map(|(control, usual)| control.or(*usual));
             let roots: Vec<Id> = either.map(|c| c.unwrap_or(zero)).collect();
             Tape::compile(&equations.graph, &roots, &[])
         };

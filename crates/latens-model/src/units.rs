@@ -24,13 +24,13 @@ pub struct NetworkUnits {
 
 /// Of a network of a file, which is called with so many arguments.
 pub(crate) fn of_network(file: &ModelFile, network: usize, arguments: usize) -> NetworkUnits {
-    let own = &file.networks[network];
-    let given = |k: usize| own.units.get(k).or(own.units.first());
+    let def = &file.networks[network];
+    let given = |k: usize| def.units.get(k).or(def.units.first());
     let mut calls = Calls {
         file,
-        network: &own.name.value,
-        outputs: &own.outputs,
-        found: vec![vec![]; own.outputs.len()],
+        network: &def.name.value,
+        outputs: &def.outputs,
+        found: vec![vec![]; def.outputs.len()],
         arguments: vec![vec![]; arguments],
         depth: 0,
     };
@@ -77,8 +77,8 @@ impl Calls<'_> {
         let time = parsed(&file.time_unit);
         for state in &file.states {
             let rate = time.as_ref().map(|time| {
-                let own = parsed(&state.unit).unwrap_or_default();
-                product(&own, time, -1.0)
+                let unit = parsed(&state.unit).unwrap_or_default();
+                product(&unit, time, -1.0)
             });
             if let Some(derivative) = &state.derivative {
                 self.visit(derivative, rate);
@@ -94,11 +94,11 @@ impl Calls<'_> {
         match &expr.kind {
             Kind::Number(_) | Kind::Invalid => {}
             Kind::Name(name) => {
-                let mut own = self.file.expressions.iter();
-                let own = own.find(|(n, _)| n.value == *name);
-                if let (Some((_, own)), true) = (own, self.depth < DEPTH) {
+                let mut expressions = self.file.expressions.iter();
+                let found = expressions.find(|(n, _)| n.value == *name);
+                if let (Some((_, definition)), true) = (found, self.depth < DEPTH) {
                     self.depth += 1;
-                    self.visit(own, whole);
+                    self.visit(definition, whole);
                     self.depth -= 1;
                 }
             }
@@ -119,7 +119,7 @@ impl Calls<'_> {
                         self.arguments[k].push(unit);
                     }
                 }
-                let kept = KEEPS.contains(&name.as_str());
+                let kept = UNIT_KEEPING_FUNCTIONS.contains(&name.as_str());
                 for argument in arguments {
                     self.visit(argument, whole.clone().filter(|_| kept));
                 }
@@ -156,10 +156,12 @@ impl Calls<'_> {
             Kind::Name(name) => self.named(name),
             Kind::Call {
                 name, arguments, ..
-            } if KEEPS.contains(&name.as_str()) => {
+            } if UNIT_KEEPING_FUNCTIONS.contains(&name.as_str()) => {
                 arguments.iter().find_map(|argument| self.unit(argument))
             }
-            Kind::Call { name, .. } => PURE.contains(&name.as_str()).then(Unit::new),
+            Kind::Call { name, .. } => DIMENSIONLESS_FUNCTIONS
+                .contains(&name.as_str())
+                .then(Unit::new),
             Kind::Binary(operator, left, right) => {
                 let [of_left, of_right] = [left, right].map(|side| self.unit(side));
                 match operator {
@@ -190,12 +192,12 @@ impl Calls<'_> {
         if name == "t" {
             return parsed(&file.time_unit);
         }
-        let own = file.expressions.iter().find(|(n, _)| n.value == name)?;
+        let definition = file.expressions.iter().find(|(n, _)| n.value == name)?;
         if self.depth == DEPTH {
             return None;
         }
         self.depth += 1;
-        let unit = self.unit(&own.1);
+        let unit = self.unit(&definition.1);
         self.depth -= 1;
         unit
     }
@@ -204,9 +206,10 @@ impl Calls<'_> {
 /// Expressions within expressions.
 const DEPTH: usize = 50;
 /// Functions whose value has the unit of what they are given.
-const KEEPS: [&str; 3] = ["abs", "max", "min"];
+const UNIT_KEEPING_FUNCTIONS: [&str; 3] = ["abs", "max", "min"];
 /// Functions whose value has no dimension.
-const PURE: [&str; 8] = ["exp", "sin", "cos", "tan", "tanh", "sigmoid", "sign", "log"];
+const DIMENSIONLESS_FUNCTIONS: [&str; 8] =
+    ["exp", "sin", "cos", "tan", "tanh", "sigmoid", "sign", "log"];
 
 /// Of two that have to be the same: the one that is known; nothing where they differ.
 fn together(a: Option<Unit>, b: Option<Unit>) -> Option<Unit> {
@@ -271,9 +274,9 @@ fn parsed(text: &str) -> Option<Unit> {
     (!text.is_empty() && !within).then_some(unit)
 }
 
-/// The exponent behind a name, and what follows it; behind `^` it may be a decimal.
+/// The exponent after a name, and what follows it; after `^` it may be a decimal.
 fn exponent(text: &str) -> Option<(f64, &str)> {
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    const RAISED_DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raised = text.strip_prefix('^');
     let mut rest = raised.unwrap_or(text);
     let (mut value, mut sign, mut any) = (0.0, 1.0, false);
@@ -287,7 +290,7 @@ fn exponent(text: &str) -> Option<(f64, &str)> {
         return Some((sign * value, after));
     }
     while let Some(c) = rest.chars().next() {
-        let small = RAISED.iter().position(|r| *r == c);
+        let small = RAISED_DIGITS.iter().position(|r| *r == c);
         let Some(digit) = small.or(c.to_digit(10).map(|d| d as usize)) else {
             break;
         };
@@ -297,10 +300,12 @@ fn exponent(text: &str) -> Option<(f64, &str)> {
         }
         (rest, any) = (&rest[c.len_utf8()..], true);
     }
-    match any {
-        true => Some((sign * value, rest)),
-        false if sign < 0.0 || raised.is_some() => None,
-        false => Some((1.0, rest)),
+    if any {
+        Some((sign * value, rest))
+    } else if sign < 0.0 || raised.is_some() {
+        None
+    } else {
+        Some((1.0, rest))
     }
 }
 
@@ -341,7 +346,7 @@ fn shown(written: &[&str], unit: &Unit) -> String {
     match below.as_slice() {
         [] if above.is_empty() => String::new(),
         [] => over,
-        [one] => format!("{over}/{one}"),
+        [unit] => format!("{over}/{unit}"),
         several => format!("{over}/({})", several.join("·")),
     }
 }

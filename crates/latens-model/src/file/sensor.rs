@@ -31,7 +31,7 @@ impl Reader<'_> {
     /// `lag = 0.1` or `lag = { guess = 0.1 }`.
     pub(super) fn duration(
         &mut self,
-        of: &At<String>,
+        owner: &At<String>,
         fields: Fields,
         key: &str,
     ) -> Option<Box<Duration>> {
@@ -42,12 +42,12 @@ impl Reader<'_> {
             return Some(Box::new(Duration::Known(At { value, span })));
         }
         let name = At {
-            value: format!("{}_{key}", of.value),
+            value: format!("{}_{key}", owner.value),
             span: value.span(),
         };
         let mut unknown = self.unknown(name, value);
         if unknown.guess <= 0.0 {
-            let message = format!("the {key} of `{}` is not above zero", of.value);
+            let message = format!("the {key} of `{}` is not above zero", owner.value);
             self.fail(value.span(), message, format!("guess a {key} above zero"));
         }
         unknown.positive = true;
@@ -116,26 +116,26 @@ impl ModelFile {
             let (start, center) = shown.map_or((None, None), |s| (s.start, s.center));
             let unit = match (measurement.unit.as_str(), shown) {
                 ("", Some(shown)) => shown.unit.clone(),
-                (own, _) => own.to_string(),
+                (unit, _) => unit.to_string(),
             };
             measurement.unit.clone_from(&unit);
             if let Some(lag) = &measurement.lag {
                 learn(lag, least.0);
-                let own = format!("{name}_lagged");
-                let behind = subtract(measurement.value.clone(), named(&own, &span));
+                let lagged = format!("{name}_lagged");
+                let difference = subtract(measurement.value.clone(), named(&lagged, &span));
                 states.push(StateDef {
-                    derivative: Some(divide(behind, lag.expression())),
+                    derivative: Some(divide(difference, lag.expression())),
                     start,
                     start_deviation: None,
                     unit: unit.clone(),
                     scale: None,
                     center,
                     name: At {
-                        value: own.clone(),
+                        value: lagged.clone(),
                         span: span.clone(),
                     },
                 });
-                measurement.value = named(&own, &span);
+                measurement.value = named(&lagged, &span);
             }
             if let Some(delay) = &measurement.delay {
                 learn(delay, least.1);
@@ -160,7 +160,7 @@ fn delayed(
 ) -> [StateDef; 2] {
     let span = &now.span;
     let (first, second) = (format!("{name}_delayed"), correction(name));
-    let rate = |factor: f64, of: Expr| divide(multiply(factor, of), delay.expression());
+    let rate = |factor: f64, term: Expr| divide(multiply(factor, term), delay.expression());
     let left = subtract(
         subtract(now.clone(), named(&first, span)),
         named(&second, span),
@@ -206,10 +206,10 @@ fn divide(left: Expr, right: Expr) -> Expr {
     binary(Operator::Divide, left, right)
 }
 
-fn multiply(factor: f64, of: Expr) -> Expr {
+fn multiply(factor: f64, term: Expr) -> Expr {
     let factor = Expr {
         kind: Kind::Number(factor),
-        span: of.span.clone(),
+        span: term.span.clone(),
     };
-    binary(Operator::Multiply, factor, of)
+    binary(Operator::Multiply, factor, term)
 }

@@ -117,9 +117,11 @@ impl Reader<'_> {
         shape: Option<Shape>,
         known: bool,
     ) {
-        let (name, own) = (&def.name.value, def.name.span.clone());
+        let (name, name_span) = (&def.name.value, def.name.span.clone());
         let place = |key: &str| fields.get(key).map(|v| v.span());
-        let guessed = place("guess").or(place("value")).unwrap_or(own.clone());
+        let guessed = place("guess")
+            .or(place("value"))
+            .unwrap_or(name_span.clone());
         let deviation = stated.and_then(|s| s.deviation);
         let mistake = if let Some(stated) = stated.filter(|_| place("guess").is_some()) {
             let message = format!("unknown `{name}` has a value and a guess");
@@ -135,7 +137,7 @@ impl Reader<'_> {
             Some((guessed, message, help.into()))
         } else if def.is_uniform() && !(def.min.is_finite() && def.max.is_finite()) {
             let message = format!("the uniform prior of unknown `{name}` has no end");
-            Some((own, message, "give `min` and `max`".into()))
+            Some((name_span, message, "give `min` and `max`".into()))
         } else if let Some(at) = place("varies").filter(|_| def.fixed.is_some()) {
             let message = format!("unknown `{name}` is fixed and varies");
             Some((at, message, "leave one of the two out".into()))
@@ -145,7 +147,7 @@ impl Reader<'_> {
             Some((at, message, help.into()))
         } else if !known {
             let message = format!("unknown `{name}` has no guess");
-            Some((own, message, "give a rough value: guess = 90".into()))
+            Some((name_span, message, "give a rough value: guess = 90".into()))
         } else if let Some(stated) = stated.filter(|s| s.deviation.is_none() && def.fixed.is_none())
         {
             let message = format!("how well is the value of unknown `{name}` known?");
@@ -161,7 +163,7 @@ impl Reader<'_> {
             let message =
                 format!("the prior of unknown `{name}` is not that of a positive constant");
             let help = "a positive constant has a lognormal prior; or write min = 0 in place of positive = true";
-            Some((own, message, help.into()))
+            Some((name_span, message, help.into()))
         } else if def.positive && def.guess <= 0.0 {
             let message = format!(
                 "unknown `{name}` is positive but its guess is {}",
@@ -170,7 +172,7 @@ impl Reader<'_> {
             Some((guessed, message, "guess a positive value".into()))
         } else if def.min >= def.max {
             let message = format!("min of unknown `{name}` is not below max");
-            let at = place("min").unwrap_or(own);
+            let at = place("min").unwrap_or(name_span);
             Some((
                 at,
                 message,

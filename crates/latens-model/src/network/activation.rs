@@ -86,7 +86,7 @@ impl Activation {
 }
 
 /// 1.5·2⁵²: a small number added to it is rounded to an integer, which stands in the low bits.
-const ROUND: f64 = 6755399441055744.0;
+const ROUNDING_SHIFT: f64 = 6755399441055744.0;
 /// ln 2 in two parts; k times the first is exact for |k| < 2¹¹.
 const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
 const LN2_LOW: f64 = f64::from_bits(0x3DEA_39EF_3579_3C76);
@@ -104,13 +104,13 @@ fn polynomial<S: Simd>(simd: S, s: S::f64s, coefficients: &[f64]) -> S::f64s {
 /// k + 1.5·2⁵² and e^r − 1, with y = k ln 2 + r.
 #[inline(always)]
 fn reduce<S: Simd>(simd: S, y: S::f64s) -> (S::f64s, S::f64s) {
-    let round = simd.splat_f64s(ROUND);
+    let round = simd.splat_f64s(ROUNDING_SHIFT);
     let shifted = simd.mul_add_f64s(y, simd.splat_f64s(std::f64::consts::LOG2_E), round);
     let k = simd.sub_f64s(shifted, round);
     let r = simd.mul_add_f64s(k, simd.splat_f64s(-LN2_HIGH), y);
     let r = simd.mul_add_f64s(k, simd.splat_f64s(-LN2_LOW), r);
     // 1/2! to 1/13!, even and odd powers apart: two short chains of dependent operations
-    const EVEN: [f64; 6] = [
+    const EVEN_COEFFICIENTS: [f64; 6] = [
         1.0 / 2.0,
         1.0 / 24.0,
         1.0 / 720.0,
@@ -118,7 +118,7 @@ fn reduce<S: Simd>(simd: S, y: S::f64s) -> (S::f64s, S::f64s) {
         1.0 / 3628800.0,
         1.0 / 479001600.0,
     ];
-    const ODD: [f64; 6] = [
+    const ODD_COEFFICIENTS: [f64; 6] = [
         1.0 / 6.0,
         1.0 / 120.0,
         1.0 / 5040.0,
@@ -127,7 +127,10 @@ fn reduce<S: Simd>(simd: S, y: S::f64s) -> (S::f64s, S::f64s) {
         1.0 / 6227020800.0,
     ];
     let s = simd.mul_f64s(r, r);
-    let (even, odd) = (polynomial(simd, s, &EVEN), polynomial(simd, s, &ODD));
+    let (even, odd) = (
+        polynomial(simd, s, &EVEN_COEFFICIENTS),
+        polynomial(simd, s, &ODD_COEFFICIENTS),
+    );
     let series = simd.mul_add_f64s(r, odd, even);
     (shifted, simd.mul_add_f64s(s, series, r))
 }
@@ -165,7 +168,7 @@ fn exponential_minus_one<S: Simd>(simd: S, y: S::f64s) -> S::f64s {
 fn exponential<S: Simd>(simd: S, y: S::f64s) -> S::f64s {
     let (shifted, p) = reduce(simd, at_least(simd, y, -750.0));
     // in two factors, which reaches the subnormal numbers and zero
-    let (round, half) = (simd.splat_f64s(ROUND), simd.splat_f64s(0.5));
+    let (round, half) = (simd.splat_f64s(ROUNDING_SHIFT), simd.splat_f64s(0.5));
     let k = simd.sub_f64s(shifted, round);
     let first = simd.add_f64s(simd.mul_f64s(k, half), round);
     let second = simd.add_f64s(simd.sub_f64s(k, simd.sub_f64s(first, round)), round);
@@ -196,7 +199,7 @@ fn sigmoid<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
 #[inline(always)]
 fn softplus<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     // 2/(2k + 1): the series of 2 artanh
-    const SERIES: [f64; 17] = {
+    const SERIES_COEFFICIENTS: [f64; 17] = {
         let (mut series, mut k) = ([0.0; 17], 0);
         while k < 17 {
             series[k] = 2.0 / (2 * k + 1) as f64;
@@ -206,7 +209,7 @@ fn softplus<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     };
     let e = exponential(simd, simd.neg_f64s(simd.abs_f64s(x)));
     let z = simd.div_f64s(e, simd.add_f64s(e, simd.splat_f64s(2.0)));
-    let series = polynomial(simd, simd.mul_f64s(z, z), &SERIES);
+    let series = polynomial(simd, simd.mul_f64s(z, z), &SERIES_COEFFICIENTS);
     simd.mul_add_f64s(z, series, at_least(simd, x, 0.0))
 }
 

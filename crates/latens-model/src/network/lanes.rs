@@ -143,7 +143,7 @@ impl Network {
                 for (d, slope) in delta[start..end].iter_mut().zip(&trace.slopes[start..end]) {
                     *d = Panel(std::array::from_fn(|l| d.0[l] * slope.0[l]));
                 }
-                let (below, own) = delta.split_at_mut(start);
+                let (below, layer_delta) = delta.split_at_mut(start);
                 let below = if l == 0 {
                     &mut *jacobian
                 } else {
@@ -153,7 +153,7 @@ impl Network {
                     below.fill(ZERO);
                 }
                 let matrix = &weights[at..at + units * width];
-                add_transposed(simd, matrix, &own[..units], below);
+                add_transposed(simd, matrix, &layer_delta[..units], below);
                 end = start;
             }
             for (j, s) in jacobian.iter_mut().zip(&self.scaling.scale) {
@@ -277,9 +277,10 @@ mod tests {
                     network.evaluate(&weights, &mut alone);
                     network.differentiate(&weights, &mut alone);
                     taken.take_lane(&lanes, lane);
-                    let own = |of: &[Panel]| of.iter().map(|p| p.0[lane]).collect::<Vec<_>>();
-                    assert_eq!(own(&lanes.output), alone.output);
-                    assert_eq!(own(&lanes.jacobian), alone.jacobian);
+                    let in_lane =
+                        |panels: &[Panel]| panels.iter().map(|p| p.0[lane]).collect::<Vec<_>>();
+                    assert_eq!(in_lane(&lanes.output), alone.output);
+                    assert_eq!(in_lane(&lanes.jacobian), alone.jacobian);
                     assert_eq!(taken.activations, alone.activations);
                     assert_eq!(taken.sensitivities, alone.sensitivities);
                 }

@@ -38,7 +38,7 @@ pub const FUNCTIONS: [(&str, usize); 31] = [
 ];
 
 /// Functions that other languages have under another name, and what to write here.
-pub(super) const ELSEWHERE: [(&str, &str); 14] = [
+pub(super) const FUNCTIONS_ELSEWHERE: [(&str, &str); 14] = [
     ("arccos", "write acos(x)"),
     ("arcsin", "write asin(x)"),
     ("arctan", "write atan(x)"),

@@ -30,7 +30,7 @@ pub fn check_file(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) -> bool {
     ];
     let regulated = simulation.lqr.as_ref().map_or(0, |_| file.states.len());
     let layers = file.networks.iter().map(|n| n.layers.len()).max();
-    for (count, most, what) in [
+    for (count, most, noun) in [
         (names.iter().sum(), NAMES, "names"),
         (file.states.len(), STATES, "states"),
         (file.inputs.len(), STATES, "inputs"),
@@ -39,7 +39,7 @@ pub fn check_file(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) -> bool {
         (regulated, REGULATED_STATES, "states beside a regulator"),
         (layers.unwrap_or(0), LAYERS, "layers in a network"),
     ] {
-        refuse(count, most, what, diagnostics);
+        refuse(count, most, noun, diagnostics);
     }
     diagnostics.len() == before
 }
@@ -53,21 +53,22 @@ pub fn check_equations(file: &ModelFile, equations: &Equations, diagnostics: &mu
         + file.unknowns.len()
         + (0..graph.calls().len()).map(outputs).sum::<usize>();
     let derivatives = graph.size().saturating_mul(leaves);
-    let what = "derivatives (operations times states, unknowns and network outputs)";
-    refuse(derivatives, DERIVATIVES, what, diagnostics);
+    let noun = "derivatives (operations times states, unknowns and network outputs)";
+    refuse(derivatives, DERIVATIVES, noun, diagnostics);
 }
 
 /// Refuses a system that is larger than can be learned.
 pub fn check_parameters(parameters: usize, diagnostics: &mut Vec<Diagnostic>) {
-    let what = "learned parameters (weights and unknown constants)";
-    refuse(parameters, PARAMETERS, what, diagnostics);
+    let noun = "learned parameters (weights and unknown constants)";
+    refuse(parameters, PARAMETERS, noun, diagnostics);
 }
 
-fn refuse(count: usize, most: usize, what: &str, diagnostics: &mut Vec<Diagnostic>) {
-    const START: Span = 0..0;
+fn refuse(count: usize, most: usize, noun: &str, diagnostics: &mut Vec<Diagnostic>) {
+    const FILE_START: Span = 0..0;
     if count > most {
-        let message = format!("the model has {count} {what}");
-        let mistake = Diagnostic::new(START, message).help(format!("it may have at most {most}"));
+        let message = format!("the model has {count} {noun}");
+        let mistake =
+            Diagnostic::new(FILE_START, message).help(format!("it may have at most {most}"));
         diagnostics.push(mistake);
     }
 }

@@ -5,7 +5,7 @@ use super::super::expression::{Expr, Kind, Operator};
 use super::super::file::{InputDef, UnknownDef, correction, difference_name, undelayed};
 use super::super::graph::{Binary, Graph, Id, Node, Unary};
 use super::super::limits::{ARGUMENTS, DEPTH};
-use super::functions::{self, ELSEWHERE, FUNCTIONS};
+use super::functions::{self, FUNCTIONS, FUNCTIONS_ELSEWHERE};
 use super::names::{PI, Symbol, TIME};
 use super::{Lowering, Place, Variant};
 use crate::suggest::suggest;
@@ -148,8 +148,8 @@ impl<'a> Lowering<'a> {
             (_, Some(Symbol::Expression(i))) => self.named(name, &file.expressions[i].1, place),
             (_, Some(Symbol::Unknown(i))) => self.unknown(i, place),
             (_, None) if name.ends_with('\'') => {
-                let own = |input: &InputDef| undelayed(&input.name.value) == name;
-                let place = file.inputs.iter().position(own)?;
+                let bears_name = |input: &InputDef| undelayed(&input.name.value) == name;
+                let place = file.inputs.iter().position(bears_name)?;
                 Some(self.graph.leaf(Node::Input(place)))
             }
             (_, None) if functions::arguments(name).is_none() => {
@@ -254,15 +254,15 @@ impl<'a> Lowering<'a> {
         let mut free = self.file.free();
         let place = free.position(|u| u.name.value == def.name.value)?;
         let mut entries = self.file.group_entries().into_iter();
-        let (_, entries) = entries.find(|(own, _)| *own == place)?;
+        let (_, entries) = entries.find(|(unknown, _)| *unknown == place)?;
         let group = self.graph.leaf(Node::Input(self.file.inputs.len()));
         let mut chosen = self.graph.constant(0.0);
         for (k, entry) in entries.enumerate() {
             let number = self.graph.constant((k + 1) as f64);
-            let own = self.graph.binary(Binary::Equal, group, number);
+            let selected = self.graph.binary(Binary::Equal, group, number);
             let theta = self.graph.leaf(Node::Theta(entry));
-            let own = self.graph.binary(Binary::Multiply, own, theta);
-            chosen = self.graph.binary(Binary::Add, chosen, own);
+            let share = self.graph.binary(Binary::Multiply, selected, theta);
+            chosen = self.graph.binary(Binary::Add, chosen, share);
         }
         let scale = self.graph.constant(def.difference_scale());
         Some(self.graph.binary(Binary::Multiply, scale, chosen))
@@ -404,7 +404,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn function_help(&self, name: &str) -> String {
-        if let Some((_, help)) = ELSEWHERE.iter().find(|(n, _)| *n == name) {
+        if let Some((_, help)) = FUNCTIONS_ELSEWHERE.iter().find(|(n, _)| *n == name) {
             return (*help).into();
         }
         let functions = FUNCTIONS.map(|(f, _)| f);

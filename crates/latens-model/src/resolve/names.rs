@@ -139,8 +139,8 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     let learned: Vec<&str> = file.state_names().chain(unknowns).chain(measured).collect();
     let states: Vec<&str> = file.state_names().collect();
     let inputs: Vec<&str> = file.input_names().collect();
-    let mut check = |name: &At<String>, known: &[&str], what: &str| {
-        diagnostics.extend(reference_mistake(name, known, what));
+    let mut check = |name: &At<String>, known: &[&str], noun: &str| {
+        diagnostics.extend(reference_mistake(name, known, noun));
     };
     for (name, _) in &file.truth {
         check(name, &learned, "a state, an unknown or a measurement");
@@ -179,18 +179,18 @@ pub struct Named<'a> {
 /// Names of states, measurements and unknowns in settings of a fit.
 pub fn check_settings(settings: &FitDef, all: Named, diagnostics: &mut Vec<Diagnostic>) {
     for (owner, name) in &settings.named {
-        let (known, what) = match owner {
+        let (known, noun) = match owner {
             Owner::State => (all.states, "a state"),
             Owner::Channel => (all.channels, "a measurement"),
             Owner::Unknown => (all.unknowns, "a constant of [unknowns]"),
             // solvers register themselves: see Model::check_solver
             Owner::Solver => continue,
         };
-        diagnostics.extend(reference_mistake(name, known, what));
+        diagnostics.extend(reference_mistake(name, known, noun));
     }
 }
 
-pub fn reference_mistake(name: &At<String>, known: &[&str], what: &str) -> Option<Diagnostic> {
+pub fn reference_mistake(name: &At<String>, known: &[&str], noun: &str) -> Option<Diagnostic> {
     if known.contains(&name.value.as_str()) {
         return None;
     }
@@ -199,6 +199,6 @@ pub fn reference_mistake(name: &At<String>, known: &[&str], what: &str) -> Optio
         None if known.is_empty() => "the model has none".into(),
         None => format!("there are: {}", known.join(", ")),
     };
-    let message = format!("`{}` is not {what}", name.value);
+    let message = format!("`{}` is not {noun}", name.value);
     Some(Diagnostic::new(name.span.clone(), message).help(help))
 }

@@ -271,8 +271,8 @@ fn read_variances(reader: &mut Reader, fields: Fields, key: &str) -> (Variances,
     if let Some(all) = entries.iter().position(|(name, _)| name.value == "*") {
         variances.all = Some(entries.remove(all).1);
     }
-    let of = entries.iter().map(|(name, v)| (name.value.clone(), *v));
-    variances.of = of.collect();
+    let by_name = entries.iter().map(|(name, v)| (name.value.clone(), *v));
+    variances.of = by_name.collect();
     (
         variances,
         entries.into_iter().map(|(name, _)| name).collect(),

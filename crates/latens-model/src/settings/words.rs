@@ -135,17 +135,17 @@ impl Setting {
     /// Its default in words: the first solver's, and those of others where they differ. `None` where
     /// nothing stands for it.
     pub fn default(&self, defaults: &[Settings]) -> Option<String> {
-        let of = |settings: &Settings| {
+        let written = |settings: &Settings| {
             let all = serde_json::to_value(settings).ok()?;
             in_words(all.get(self.key)?)
         };
-        let first = of(defaults.first()?)?;
+        let first = written(defaults.first()?)?;
         if self.form == Form::Solver {
             return Some(first);
         }
         let others = defaults.iter().filter_map(|settings| {
-            let own = of(settings).filter(|own| *own != first)?;
-            Some(format!("{} {own}", settings.solver))
+            let default = written(settings).filter(|default| *default != first)?;
+            Some(format!("{} {default}", settings.solver))
         });
         let others: Vec<String> = others.collect();
         Some(if others.is_empty() {
@@ -161,7 +161,7 @@ fn in_words(value: &Value) -> Option<String> {
         Value::Number(n) => number(n.as_f64()?),
         Value::Bool(flag) => flag.to_string(),
         Value::String(text) => text.clone(),
-        Value::Object(of) => match (of.get("relative"), of.get("variance")) {
+        Value::Object(object) => match (object.get("relative"), object.get("variance")) {
             (Some(relative), _) => number(relative.as_f64()?),
             (_, Some(variance)) => format!("a variance of {}", number(variance.as_f64()?)),
             _ => return None,

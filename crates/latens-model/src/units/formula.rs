@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::super::expression::{Expr, Kind, Operator, parse};
-use super::{PURE, Unit, parsed, product, shown};
+use super::{DIMENSIONLESS_FUNCTIONS, Unit, parsed, product, shown};
 
 /// A formula in names, and the units that are known.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +66,12 @@ impl FormulaUnits<'_> {
             .iter()
             .filter_map(|(_, unit)| unit.as_deref());
         let written: Vec<&str> = units.chain(self.whole).collect();
-        let each = found.into_iter().take(self.constants.len());
-        Some(each.map(|unit| Some(shown(&written, &unit?))).collect())
+        let constants = found.into_iter().take(self.constants.len());
+        Some(
+            constants
+                .map(|unit| Some(shown(&written, &unit?)))
+                .collect(),
+        )
     }
 }
 
@@ -135,12 +139,12 @@ impl Parts<'_> {
 
     fn named(&mut self, name: &str) -> Open {
         let mut constants = self.formula.constants.iter();
-        if let Some(place) = constants.position(|own| own == name) {
+        if let Some(place) = constants.position(|constant| constant == name) {
             return Open::one(place);
         }
         let mut arguments = self.formula.arguments.iter();
-        let own = arguments.find(|(own, _)| own == name);
-        if let Some(unit) = own.and_then(|(_, unit)| dimension(unit.as_deref()?)) {
+        let argument = arguments.find(|(argument, _)| argument == name);
+        if let Some(unit) = argument.and_then(|(_, unit)| dimension(unit.as_deref()?)) {
             return Open::known(unit);
         }
         if let Some(place) = self.named.get(name) {
@@ -219,7 +223,10 @@ impl Parts<'_> {
                 self.same(&given[1], &given[2]);
                 given[1].clone()
             }
-            _ if given.len() == 1 && (PURE.contains(&name) || PURE_TOO.contains(&name)) => {
+            _ if given.len() == 1
+                && (DIMENSIONLESS_FUNCTIONS.contains(&name)
+                    || DIMENSIONLESS_ARGUMENT_FUNCTIONS.contains(&name)) =>
+            {
                 self.pure.push(first);
                 Open::default()
             }
@@ -228,8 +235,8 @@ impl Parts<'_> {
     }
 }
 
-/// Functions, beside [`PURE`], of what has no dimension.
-const PURE_TOO: [&str; 11] = [
+/// Functions, beside [`DIMENSIONLESS_FUNCTIONS`], of what has no dimension.
+const DIMENSIONLESS_ARGUMENT_FUNCTIONS: [&str; 11] = [
     "acos", "asin", "atan", "cosh", "expm1", "linoid", "log1p", "sinc", "sinh", "softplus", "floor",
 ];
 
@@ -245,35 +252,35 @@ fn constant(expr: &Expr) -> Option<f64> {
 /// The unknown units with which all of these have no dimension, where they are determined; `None` where
 /// there are none.
 fn solve(pure: &[Open], unknown: usize) -> Option<Vec<Option<Unit>>> {
-    const NOTHING: f64 = 1e-9;
+    const NEGLIGIBLE_EXPONENT: f64 = 1e-9;
     let mut rows = pure.to_vec();
     let mut pivots: Vec<Option<usize>> = vec![None; unknown];
     let mut used = 0;
     for (place, pivot) in pivots.iter_mut().enumerate() {
         let at = |row: &Open| row.unknown.get(&place).copied().unwrap_or(0.0);
-        let Some(k) = (used..rows.len()).find(|&k| at(&rows[k]).abs() > NOTHING) else {
+        let Some(k) = (used..rows.len()).find(|&k| at(&rows[k]).abs() > NEGLIGIBLE_EXPONENT) else {
             continue;
         };
         rows.swap(used, k);
-        let own = Open::default().times(&rows[used], 1.0 / at(&rows[used]));
+        let pivot_row = Open::default().times(&rows[used], 1.0 / at(&rows[used]));
         for (k, row) in rows.iter_mut().enumerate() {
             if k == used {
-                *row = own.clone();
+                *row = pivot_row.clone();
             } else {
-                *row = row.times(&own, -at(row));
+                *row = row.times(&pivot_row, -at(row));
             }
         }
         *pivot = Some(used);
         used += 1;
     }
-    let is_nothing = |exponent: &f64| exponent.abs() < NOTHING;
+    let is_nothing = |exponent: &f64| exponent.abs() < NEGLIGIBLE_EXPONENT;
     if rows[used..]
         .iter()
         .any(|row| !row.known.values().all(is_nothing))
     {
         return None;
     }
-    let one = |(place, pivot): (usize, &Option<usize>)| {
+    let solved = |(place, pivot): (usize, &Option<usize>)| {
         let row = &rows[(*pivot)?];
         let mut others = row.unknown.iter().filter(|(other, _)| **other != place);
         if !others.all(|(_, exponent)| is_nothing(exponent)) {
@@ -284,7 +291,7 @@ fn solve(pure: &[Open], unknown: usize) -> Option<Vec<Option<Unit>>> {
         let unit = row.known.iter().map(|(name, e)| (name.clone(), rounded(e)));
         Some(unit.filter(|(_, e)| *e != 0.0).collect())
     };
-    Some(pivots.iter().enumerate().map(one).collect())
+    Some(pivots.iter().enumerate().map(solved).collect())
 }
 
 #[cfg(test)]

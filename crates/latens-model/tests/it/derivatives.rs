@@ -43,8 +43,8 @@ fn check_continuous(
     for (i, row) in transposed(&columns).iter().enumerate() {
         match rows.iter().position(|&r| r == i) {
             Some(r) => {
-                let own: Vec<f64> = js.iter().map(|j| f_theta[r * p + j]).collect();
-                worst.compare(&format!("f_theta[{i}]"), &own, row);
+                let compiled: Vec<f64> = js.iter().map(|j| f_theta[r * p + j]).collect();
+                worst.compare(&format!("f_theta[{i}]"), &compiled, row);
             }
             None => assert!(row.iter().all(|v| *v == 0.0), "row {i} depends on θ"),
         }
@@ -71,8 +71,8 @@ fn check_continuous(
     for (i, row) in transposed(&columns).iter().enumerate() {
         match channels.iter().position(|&c| c == i) {
             Some(c) => {
-                let own: Vec<f64> = js.iter().map(|j| h_theta[c * p + j]).collect();
-                worst.compare(&format!("h_theta[{i}]"), &own, row);
+                let compiled: Vec<f64> = js.iter().map(|j| h_theta[c * p + j]).collect();
+                worst.compare(&format!("h_theta[{i}]"), &compiled, row);
             }
             None => assert!(row.iter().all(|v| *v == 0.0), "channel {i} depends on θ"),
         }

@@ -133,37 +133,37 @@ fn trees() -> impl Strategy<Value = Tree> {
         1 => (-20..20_i32).prop_map(|v| Tree::Number(f64::from(v) / 8.0)),
     ];
     leaf.prop_recursive(5, 40, 4, |tree| {
-        let one = tree.clone();
-        let two = (tree.clone(), tree.clone());
+        let operand = tree.clone();
+        let operands = (tree.clone(), tree.clone());
         prop_oneof![
-            4 => (prop::sample::select(vec!['+', '-', '*']), two.clone())
+            4 => (prop::sample::select(vec!['+', '-', '*']), operands.clone())
                 .prop_map(|(op, (a, b))| binary(op, a, b)),
-            1 => two.clone().prop_map(|(a, b)| binary('/', a, above_one(b))),
-            1 => one.clone().prop_map(|a| Negate(Box::new(a))),
+            1 => operands.clone().prop_map(|(a, b)| binary('/', a, above_one(b))),
+            1 => operand.clone().prop_map(|a| Negate(Box::new(a))),
             // the same twice: what compiles to one node must count twice
-            1 => (prop::sample::select(vec!['+', '-', '*']), one.clone())
+            1 => (prop::sample::select(vec!['+', '-', '*']), operand.clone())
                 .prop_map(|(op, a)| binary(op, a.clone(), a)),
-            2 => (prop::sample::select(SMOOTH.to_vec()), one.clone())
+            2 => (prop::sample::select(SMOOTH.to_vec()), operand.clone())
                 .prop_map(|(name, a)| Call(name, vec![a])),
-            1 => (prop::sample::select(vec!["log", "sqrt"]), one.clone())
+            1 => (prop::sample::select(vec!["log", "sqrt"]), operand.clone())
                 .prop_map(|(name, a)| Call(name, vec![above_one(a)])),
-            1 => (prop::sample::select(vec!["exp", "expm1", "sinh", "cosh", "tan", "asin", "acos"]), one.clone())
+            1 => (prop::sample::select(vec!["exp", "expm1", "sinh", "cosh", "tan", "asin", "acos"]), operand.clone())
                 .prop_map(|(name, a)| Call(name, vec![below_one(a)])),
-            1 => (-3..4_i32, one.clone()).prop_map(|(n, a)| {
+            1 => (-3..4_i32, operand.clone()).prop_map(|(n, a)| {
                 let base = if n < 0 { above_one(a) } else { a };
                 Power(Box::new(base), Box::new(Tree::Number(f64::from(n))))
             }),
-            1 => two.clone().prop_map(|(a, b)| Power(Box::new(above_one(a)), Box::new(below_one(b)))),
+            1 => operands.clone().prop_map(|(a, b)| Power(Box::new(above_one(a)), Box::new(below_one(b)))),
             // powers of powers, which associate to the right
-            1 => two.clone().prop_map(|(a, b)| {
+            1 => operands.clone().prop_map(|(a, b)| {
                 let square = Power(Box::new(below_one(b)), Box::new(Tree::Number(2.0)));
                 Power(Box::new(above_one(a)), Box::new(square))
             }),
-            1 => (prop::sample::select(vec!["min", "max"]), two.clone())
+            1 => (prop::sample::select(vec!["min", "max"]), operands.clone())
                 .prop_map(|(name, (a, b))| Call(name, vec![a, b])),
-            1 => two.clone().prop_map(|(a, b)| Call("atan2", vec![a, above_one(b)])),
-            1 => two.clone().prop_map(|(a, b)| Call("mod", vec![a, above_one(b)])),
-            1 => (prop::sample::select(vec!["smooth_min", "smooth_max"]), two)
+            1 => operands.clone().prop_map(|(a, b)| Call("atan2", vec![a, above_one(b)])),
+            1 => operands.clone().prop_map(|(a, b)| Call("mod", vec![a, above_one(b)])),
+            1 => (prop::sample::select(vec!["smooth_min", "smooth_max"]), operands)
                 .prop_map(|(name, (a, b))| Call(name, vec![a, b, Tree::Number(0.25)])),
             1 => [tree.clone(), tree.clone(), tree.clone(), tree].prop_map(|p| If(Box::new(p))),
         ]

@@ -10,7 +10,7 @@ use latens_model::limits::{
 const SMALL_STACK: usize = 1 << 20;
 
 /// A model of one state with this derivative.
-fn of(derivative: &str, more: &str) -> String {
+fn model_text(derivative: &str, more: &str) -> String {
     format!("[states.x]\nderivative = \"{derivative}\"\n[measurements]\ny = \"x\"\n{more}")
 }
 
@@ -31,7 +31,7 @@ fn refused(text: String, words: &str) {
 
 /// x_0 = x, and each after it one operation more.
 fn chain(length: usize) -> String {
-    let mut text = of(&format!("e{length}"), "[expressions]\ne0 = \"sin(x)\"\n");
+    let mut text = model_text(&format!("e{length}"), "[expressions]\ne0 = \"sin(x)\"\n");
     for k in 1..=length {
         text += &format!("e{k} = \"sin(e{}) + x\"\n", k - 1);
     }
@@ -49,16 +49,16 @@ fn equations_are_as_deep_as_the_stack_allows() {
         } else {
             TOKENS / tokens
         };
-        read(of(&vec![term; most].join(sign), "")).unwrap();
+        read(model_text(&vec![term; most].join(sign), "")).unwrap();
     }
-    refused(of(&vec!["x"; TOKENS].join("+"), ""), "too long");
+    refused(model_text(&vec!["x"; TOKENS].join("+"), ""), "too long");
     let nested = |depth: usize| format!("{}x{}", "sin(".repeat(depth), ")".repeat(depth));
-    read(of(&nested(NESTING - 1), "")).unwrap();
-    refused(of(&nested(NESTING), ""), "nested too deeply");
+    read(model_text(&nested(NESTING - 1), "")).unwrap();
+    refused(model_text(&nested(NESTING), ""), "nested too deeply");
     read(chain(DEPTH / 4)).unwrap();
     refused(chain(DEPTH), &format!("more than {DEPTH} expressions"));
     // named in their order, no line leads far: only what all of them come to is deep
-    let mut ordered = of("e0", "[expressions]\ne0 = \"sin(x)\"\n");
+    let mut ordered = model_text("e0", "[expressions]\ne0 = \"sin(x)\"\n");
     let nested = |k: usize| format!("{}e{k}{}", "cos(".repeat(50), ")".repeat(50));
     for k in 1..200 {
         ordered += &format!("e{k} = \"{}\"\n", nested(k - 1));
@@ -72,8 +72,11 @@ fn equations_are_as_deep_as_the_stack_allows() {
 #[test]
 fn a_model_has_so_much_of_everything_and_no_more() {
     let states = |count: usize| {
-        let each = (0..count).map(|k| format!("[states.s{k}]\nderivative = \"-s{k}\"\n"));
-        format!("{}[measurements]\ny = \"s0\"\n", each.collect::<String>())
+        let sections = (0..count).map(|k| format!("[states.s{k}]\nderivative = \"-s{k}\"\n"));
+        format!(
+            "{}[measurements]\ny = \"s0\"\n",
+            sections.collect::<String>()
+        )
     };
     read(states(STATES)).unwrap();
     refused(states(STATES + 1), &format!("at most {STATES}"));
@@ -81,16 +84,19 @@ fn a_model_has_so_much_of_everything_and_no_more() {
         + "[inputs]\nu = \"\"\n[simulation.lqr]\nstates = { s0 = 1 }\ninputs = { u = 1 }\n";
     refused(regulated, &format!("at most {REGULATED_STATES}"));
     let held_out = "[[simulation.held_out]]\n".repeat(HELD_OUT + 1);
-    refused(of("-x", &held_out), &format!("at most {HELD_OUT}"));
+    refused(model_text("-x", &held_out), &format!("at most {HELD_OUT}"));
     let constants = (0..=NAMES).map(|k| format!("c{k} = {k}\n"));
     let constants = format!("[constants]\n{}", constants.collect::<String>());
-    refused(of("-x", &constants), &format!("at most {NAMES}"));
+    refused(model_text("-x", &constants), &format!("at most {NAMES}"));
     let long = "n".repeat(NAME_LENGTH + 1);
-    refused(of("-x", &format!("[constants]\n{long} = 1\n")), "too long");
-    refused(of("-x", &" ".repeat(FILE_BYTES)), "more than 4 MB");
-    let steps = |steps: u64| of("-x", &format!("[simulation]\nsteps = {steps}\n"));
+    refused(
+        model_text("-x", &format!("[constants]\n{long} = 1\n")),
+        "too long",
+    );
+    refused(model_text("-x", &" ".repeat(FILE_BYTES)), "more than 4 MB");
+    let steps = |steps: u64| model_text("-x", &format!("[simulation]\nsteps = {steps}\n"));
     read(steps(STEPS as u64)).unwrap();
-    let substeps = |steps: u64| of("-x", &format!("[time]\nsubsteps = {steps}\n"));
+    let substeps = |steps: u64| model_text("-x", &format!("[time]\nsubsteps = {steps}\n"));
     read(substeps(SUBSTEPS as u64)).unwrap();
     for huge in [STEPS as u64 + 1, 1_000_000_000_000, i64::MAX as u64] {
         refused(steps(huge), &format!("from 1 to {STEPS}"));
@@ -104,7 +110,7 @@ fn a_model_has_so_much_of_everything_and_no_more() {
         format!("[states.s{k}]\nderivative = \"{terms}\"\n")
     });
     refused(
-        of(sum, &many.collect::<String>()),
+        model_text(sum, &many.collect::<String>()),
         "derivatives (operations times",
     );
 }
@@ -112,7 +118,7 @@ fn a_model_has_so_much_of_everything_and_no_more() {
 #[test]
 fn networks_are_no_larger_than_can_be_learned() {
     let network =
-        |layers: &str, call: &str| of(call, &format!("[networks.n]\nlayers = {layers}\n"));
+        |layers: &str, call: &str| model_text(call, &format!("[networks.n]\nlayers = {layers}\n"));
     let units = |widths: &[usize]| {
         let layers: Vec<String> = widths.iter().map(|w| format!("\"{w} tanh\"")).collect();
         format!("[{}]", layers.join(", "))
@@ -144,13 +150,13 @@ fn messages_stay_short() {
     let lines = (0..50_000).map(|k| format!("k{k} = {{}}\n"));
     let Err(latens_model::Error::Mistakes(error)) = Model::from_text(
         "m.toml",
-        &of("-x", &format!("[fit]\n{}", lines.collect::<String>())),
+        &model_text("-x", &format!("[fit]\n{}", lines.collect::<String>())),
     ) else {
         panic!("mistakes")
     };
     assert_eq!(error.diagnostics.len(), MISTAKES);
     let long = "y".repeat(1_000_000);
-    refused(of(&format!("x + {long}"), ""), "unknown name");
+    refused(model_text(&format!("x + {long}"), ""), "unknown name");
     let names = format!("[constants]\n{long}1 = 1\n{long}2 = 2\n");
-    refused(of("-x", &names), "too long");
+    refused(model_text("-x", &names), "too long");
 }

@@ -734,9 +734,9 @@ fn settings_of_a_fit_are_read_from_a_text_of_their_own() {
     let whole = Model::from_text("m.toml", &format!("{rest}{section}")).unwrap();
     assert_eq!(model.settings("settings", section).unwrap(), whole.fit);
     let wrong = "[fit]\npasses = 0\npass = 7\nprocess_variance = { y = 2 }\n";
-    let own = model.settings("m.toml", wrong).unwrap_err().to_string();
+    let found = model.settings("m.toml", wrong).unwrap_err().to_string();
     let of_file = Model::from_text("m.toml", &format!("{wrong}{rest}"));
-    assert_eq!(own, of_file.unwrap_err().to_string());
-    assert_eq!(own.matches("error:").count(), 3, "{own}");
+    assert_eq!(found, of_file.unwrap_err().to_string());
+    assert_eq!(found.matches("error:").count(), 3, "{found}");
     assert!(model.settings("settings", "[fit]\npasses = =\n").is_err());
 }

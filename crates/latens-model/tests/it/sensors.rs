@@ -51,7 +51,7 @@ fn plant(inputs: &str, measurement: &str) -> Model {
 }
 
 /// A lag divides the response by 1 + iωτ. A delay turns it by ωd, to (ωd)⁵/720, and leaves its size; of an
-/// input or of a sensor, and behind a lag.
+/// input or of a sensor, and after a lag.
 #[test]
 fn lags_and_delays_are_those_of_linear_systems() {
     for omega in [0.1, 0.7, 2.0] {
@@ -65,8 +65,8 @@ fn lags_and_delays_are_those_of_linear_systems() {
             assert!(off < tolerance * re.hypot(im), "{omega}: {off}");
         };
         let lagged = response(&plant("", "{ value = \"x\", lag = 0.3 }"), omega);
-        let (wt, one) = (0.3 * omega, 1.0 + (0.3 * omega).powi(2));
-        let by_lag = |(re, im): (f64, f64)| ((re + wt * im) / one, (im - wt * re) / one);
+        let (wt, square) = (0.3 * omega, 1.0 + (0.3 * omega).powi(2));
+        let by_lag = |(re, im): (f64, f64)| ((re + wt * im) / square, (im - wt * re) / square);
         near(lagged, by_lag((re, im)), 1e-12);
         let phase = 0.4 * omega;
         let tolerance = 1.1 * phase.powi(5) / 720.0 + 1e-12;
@@ -111,9 +111,9 @@ fn the_number_of_a_group_chooses_its_difference() {
     for positive in ["", "positive = true,"] {
         let model = Model::from_text("model", &text.replace("POSITIVE", positive)).unwrap();
         assert_eq!(model.states.len(), 3);
-        let one = model.for_groups(&labels[..1]).unwrap();
-        assert_eq!((one.states.len(), one.system.unknowns()), (2, 2));
-        assert!(one.varying().next().is_none() && one.group_entries().is_empty());
+        let single = model.for_groups(&labels[..1]).unwrap();
+        assert_eq!((single.states.len(), single.system.unknowns()), (2, 2));
+        assert!(single.varying().next().is_none() && single.group_entries().is_empty());
         let three = model.for_groups(&labels).unwrap();
         assert_eq!(three.groups(), labels);
         assert_eq!(three.group_entries(), [(1, 2..5)]);

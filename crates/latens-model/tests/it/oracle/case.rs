@@ -28,19 +28,19 @@ pub struct Deviation(pub f64);
 impl Deviation {
     /// Entries far below the row's largest are measured against 1e-4 of that: they are sums in
     /// which terms of the row's size cancel.
-    pub fn compare(&mut self, what: &str, compiled: &[f64], oracle: &[f64]) {
-        assert_eq!(compiled.len(), oracle.len(), "{what}");
+    pub fn compare(&mut self, label: &str, compiled: &[f64], oracle: &[f64]) {
+        assert_eq!(compiled.len(), oracle.len(), "{label}");
         let largest = oracle.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         for (i, (c, o)) in compiled.iter().zip(oracle).enumerate() {
             assert!(
                 c.is_finite() && o.is_finite(),
-                "{what}[{i}]: {c} against {o}"
+                "{label}[{i}]: {c} against {o}"
             );
             if c != o {
                 let relative = (c - o).abs() / c.abs().max(o.abs()).max(1e-4 * largest);
                 assert!(
                     relative < TOLERANCE,
-                    "{what}[{i}]: {c} against {o} ({relative:.1e})"
+                    "{label}[{i}]: {c} against {o} ({relative:.1e})"
                 );
                 self.0 = self.0.max(relative);
             }

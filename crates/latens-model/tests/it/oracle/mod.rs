@@ -150,8 +150,8 @@ impl Oracle {
                         }
                         let time = at.time + row.iter().sum::<f64>() * h;
                         end = self.implicit(&at, time, &base, 0.25 * h);
-                        let of = |(y, r): (&D, &D)| (*y - *r) / (0.25 * h);
-                        slopes.push(end.iter().zip(&base).map(of).collect());
+                        let slope = |(y, r): (&D, &D)| (*y - *r) / (0.25 * h);
+                        slopes.push(end.iter().zip(&base).map(slope).collect());
                     }
                     end
                 }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::Model;
+use super::constants::{Groups, Held};
+use crate::Error;
 use crate::network::Network;
-use crate::{Error, Groups, Held, Model};
 
 /// All that [`Model::from_blueprint`] needs.
 #[derive(Debug, Clone)]
