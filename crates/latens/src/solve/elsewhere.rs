@@ -7,7 +7,7 @@
 //! decides between the places that were found; those that it hardly tells apart are told of.
 
 use super::batch::ways::{Hold, held};
-use super::ladder::{FEW_WEIGHTS, Rank, rank};
+use super::ladder::{FEW_WEIGHTS, explains_data, rank};
 use super::starts::{self, Kept};
 use super::{Learned, Observer, Problem, Quiet, Solver, Trial};
 use crate::Error;
@@ -51,7 +51,7 @@ pub(super) fn best(
     let few = system.parameters() - system.unknowns() <= FEW_WEIGHTS;
     let alone = settings.starts.max(settings.ensemble) == 1;
     let rested = rests.is_some_and(|log| rank(&first).log > log - AS_FAR_LOG_EVIDENCE);
-    if rested || !few || !alone || !problem.noisy() || !is_explained(&first) || first.stopped {
+    if rested || !few || !alone || !problem.noisy() || !explains_data(&first) || first.stopped {
         return Ok(first);
     }
     let mut quiet = Quiet::new(observer, Trial::Constants);
@@ -78,7 +78,7 @@ pub(super) fn best(
         match starts::near(solver, problem, settings.seed, place.theta, &mut quiet) {
             Ok(next) => {
                 stopped = next.stopped;
-                candidates.extend(Some(next).filter(is_explained));
+                candidates.extend(Some(next).filter(explains_data));
             }
             Err(Error::Diverged(_)) => {}
             Err(Error::Stopped) => stopped = true,
@@ -92,11 +92,6 @@ pub(super) fn best(
         *rests = Some(rests.map_or(log, |r| r.max(log)));
     }
     Ok(best)
-}
-
-fn is_explained(kept: &Kept) -> bool {
-    let Rank { sound, white, .. } = rank(kept);
-    sound && white
 }
 
 /// The place with the highest ln p, the first of those that are the same, with the others that are close to it.

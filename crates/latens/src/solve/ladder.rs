@@ -144,30 +144,34 @@ pub fn run(
         let begun = earlier.starts.iter().filter(|e| e.structure == structure);
         let begun: Vec<&Resumed> = begun.collect();
         let learned = problem.simplified(structure, |simpler| {
-            let informed = Problem {
-                constants: constants.as_ref().map_or(&[], |best| &best.constants),
+            let from = |constants| Problem {
+                constants,
                 ..*simpler
             };
+            let found = constants.as_ref().map_or(&[][..], |best| &best.constants);
             if !begun.is_empty() {
-                return starts::run(solver, &informed, &begun, observer);
+                return starts::run(solver, &from(found), &begun, observer);
             }
-            if structure == Structure::Whole {
-                if let Some(kept) =
-                    refined_from_few(solver, problem.model, &informed, &tried, observer)?
-                {
-                    return Ok(kept);
+            let mut learn = |constants| {
+                climb(
+                    solver,
+                    problem.model,
+                    &from(constants),
+                    structure,
+                    &tried,
+                    &mut rests,
+                    observer,
+                )
+            };
+            match learn(found) {
+                // what makes up for all that a simpler structure lacks may lie where nothing leads back
+                Ok(kept) if !found.is_empty() && !kept.stopped && !explains_data(&kept) => {
+                    better_way(Ok(kept), learn(&[]))
                 }
-                let simpler = tried.iter().map(|t| &t.kept).max_by(|a, b| {
-                    let ranks = rank(a).partial_cmp(&rank(b));
-                    ranks.expect("ranks are numbers")
-                });
-                let kept = seeded(solver, &informed, simpler, observer)?;
-                elsewhere::best(solver, &informed, kept, &mut rests, observer)
-            } else {
-                let mut quiet = Quiet::new(observer, Trial::Structure(structure));
-                let first = starts::run(solver, &informed, &[], &mut quiet)?;
-                drop(quiet);
-                elsewhere::best(solver, &informed, first, &mut rests, observer)
+                Err(error @ Error::Diverged(_)) if !found.is_empty() => {
+                    better_way(Err(error), learn(&[]))
+                }
+                learned => learned,
             }
         });
         let kept = match learned {
@@ -206,6 +210,55 @@ pub fn run(
         }
     }
     choose(solver, problem, tried, rungs, stopped, observer)
+}
+
+/// Learns with one structure, from the seed of the settings, others, and other values of the constants. `rests` is
+/// what [`elsewhere::best`] has found with the structures before.
+fn climb(
+    solver: &dyn Solver,
+    model: &Model,
+    problem: &Problem,
+    structure: Structure,
+    tried: &[Tried],
+    rests: &mut Option<f64>,
+    observer: &mut dyn Observer,
+) -> Result<Kept, Error> {
+    if structure != Structure::Whole {
+        let mut quiet = Quiet::new(observer, Trial::Structure(structure));
+        let kept = starts::run(solver, problem, &[], &mut quiet)?;
+        drop(quiet);
+        return elsewhere::best(solver, problem, kept, rests, observer);
+    }
+    if let Some(kept) = refined_from_few(solver, model, problem, tried, observer)? {
+        return Ok(kept);
+    }
+    let simpler = tried.iter().map(|t| &t.kept).max_by(|a, b| {
+        let ranks = rank(a).partial_cmp(&rank(b));
+        ranks.expect("ranks are numbers")
+    });
+    let kept = seeded(solver, problem, simpler, observer)?;
+    elsewhere::best(solver, problem, kept, rests, observer)
+}
+
+/// Of two ways to learn with one structure, of which the first does not explain the data: the other where that does,
+/// or where it follows the records better.
+fn better_way(first: Result<Kept, Error>, other: Result<Kept, Error>) -> Result<Kept, Error> {
+    match (first, other) {
+        (Ok(mut first), Err(Error::Stopped)) => {
+            first.stopped = true;
+            Ok(first)
+        }
+        (Ok(first), Err(Error::Diverged(_))) => Ok(first),
+        (Ok(first), Ok(other)) => {
+            let better = SAME_ERROR_RATIO * other.best().free_run < first.best().free_run;
+            Ok(if better || explains_data(&other) {
+                other
+            } else {
+                first
+            })
+        }
+        (_, other) => other,
+    }
 }
 
 /// Learns from what networks of a few units have learned, where that leaves nothing open: the states are known
@@ -434,6 +487,12 @@ pub(super) fn rank(kept: &Kept) -> Rank {
     }
 }
 
+/// Whether nothing says that it is wrong.
+pub(super) fn explains_data(kept: &Kept) -> bool {
+    let Rank { sound, white, .. } = rank(kept);
+    sound && white
+}
+
 /// The structures that there is reason to try, the simplest first.
 fn structures(problem: &Problem) -> Vec<Structure> {
     let networks = problem.model.system.networks();
@@ -463,16 +522,13 @@ fn choose(
     mut stopped: bool,
     observer: &mut dyn Observer,
 ) -> Result<Climbed, Error> {
-    let explains = |Tried { kept, .. }: &Tried| {
-        let sound = kept.attempts.iter().any(|a| a.kept && a.failure.is_none());
-        !kept.best().contradicted && sound
-    };
-    let white = tried.iter().filter(|t| explains(t));
+    let white = tried.iter().filter(|t| explains_data(&t.kept));
     let best = white.map(Tried::evidence);
     let best = best.fold(f64::NEG_INFINITY, f64::max);
     let mut kept: Vec<Tried>;
     if best.is_finite() {
-        let close = |t: &Tried| explains(t) && t.evidence() > best - UNDECIDED_LOG_EVIDENCE;
+        let close =
+            |t: &Tried| explains_data(&t.kept) && t.evidence() > best - UNDECIDED_LOG_EVIDENCE;
         kept = tried.into_iter().filter(close).collect();
         kept.sort_by(|a, b| b.evidence().total_cmp(&a.evidence()));
         let weight = |t: &Tried| (t.evidence() - best).exp();
