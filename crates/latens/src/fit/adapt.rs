@@ -24,7 +24,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 
-use super::predict::{Predictor, STEPS};
+use super::predict::{Predictor, START_STEPS};
 use crate::Error;
 use crate::filter::smoother::Smoother;
 use crate::model::Model;
@@ -38,13 +38,13 @@ use crate::numerics::step::Stepper;
 use crate::record::Record;
 
 /// Newton steps at the most.
-const ITERATIONS: usize = 50;
+const MOST_ITERATIONS: usize = 50;
 /// Damping in units of M's diagonal: after none, this much, then ten times as much each time.
 const DAMPING: (f64, f64) = (1e-3, 1e6);
 /// Gauss–Newton steps of the states alone after each step of the constants.
-const PROJECTION: usize = 4;
+const PROJECTION_STEPS: usize = 4;
 /// A gain below this fraction of the objective ends it.
-const TOLERANCE: f64 = 1e-9;
+const LEAST_GAIN_PART: f64 = 1e-9;
 
 /// What is known of some constants before they are adapted.
 #[derive(Debug, Clone)]
@@ -74,8 +74,8 @@ impl Prior {
             let size = unknown.value(theta).abs().max(unknown.scale);
             (part * size / unknown.slope(theta)).powi(2)
         });
-        let each = constants.iter();
-        let fitted = each.flat_map(|&i| constants.iter().map(move |&j| (i, j)));
+        let rows = constants.iter();
+        let fitted = rows.flat_map(|&i| constants.iter().map(move |&j| (i, j)));
         Self {
             fitted: fitted.map(|(i, j)| entry(i, j)).collect(),
             change: change.collect(),
@@ -140,7 +140,7 @@ impl Predictor<'_> {
             precision: &precision,
         };
         let begin = problem.smoother(self.theta);
-        let (states, cost) = begin.minimise(begin.filtered(), STEPS);
+        let (states, cost) = begin.minimise(begin.filtered(), START_STEPS);
         if !cost.total().is_finite() {
             let advice = "the model cannot follow these samples; check units and columns";
             return Err(fail(advice));
@@ -150,9 +150,9 @@ impl Predictor<'_> {
             states,
             cost: cost.total(),
         };
-        for _ in 0..ITERATIONS {
+        for _ in 0..MOST_ITERATIONS {
             let before = at.cost;
-            if !problem.step(&mut at) || before - at.cost <= TOLERANCE * before {
+            if !problem.step(&mut at) || before - at.cost <= LEAST_GAIN_PART * before {
                 break;
             }
         }
@@ -199,7 +199,7 @@ impl Predictor<'_> {
         };
         let mut rng = Pcg64::seed_from_u64(1);
         let mut normal_draw = || -> f64 { StandardNormal.sample(&mut rng) };
-        let mut one = |draw: &Vec<f64>| {
+        let mut adapted = |draw: &Vec<f64>| {
             let changed = constants.iter().zip(&prior.change);
             let before: Vec<f64> = changed
                 .map(|(&i, d)| draw[i] + d.sqrt() * normal_draw())
@@ -223,7 +223,7 @@ impl Predictor<'_> {
                 .for_each(|(&i, e)| draw[i] = *e);
             draw
         };
-        self.draws.iter().map(&mut one).collect()
+        self.draws.iter().map(&mut adapted).collect()
     }
 }
 
@@ -260,8 +260,8 @@ impl Problem<'_> {
 
     /// How far the constants are from the fit, and how that pulls at them.
     fn away(&self, theta: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let each = self.constants.iter();
-        let away: Vec<f64> = each.map(|&i| theta[i] - self.fitted[i]).collect();
+        let constants = self.constants.iter();
+        let away: Vec<f64> = constants.map(|&i| theta[i] - self.fitted[i]).collect();
         let mut pull = vec![0.0; away.len()];
         apply(self.precision, &away, &mut pull);
         (away, pull)
@@ -319,7 +319,7 @@ impl Problem<'_> {
             let there = self.smoother(&theta);
             // where the equations bend sharply, the states had better stay for now
             let starts = [along, at.states.clone()];
-            let [moved, still] = starts.map(|states| there.minimise(states, PROJECTION));
+            let [moved, still] = starts.map(|states| there.minimise(states, PROJECTION_STEPS));
             let lower = moved.1.total() < still.1.total();
             let (states, cost) = if lower { moved } else { still };
             let (away, pull) = self.away(&theta);
@@ -342,8 +342,8 @@ fn block(normal: &NormalEquations, constants: &[usize], added: &[f64]) -> Vec<f6
     let pairs = constants
         .iter()
         .flat_map(|&i| constants.iter().map(move |&j| (i, j)));
-    let each = pairs.zip(added);
-    each.map(|((i, j), p)| normal.entry(i, j) + p).collect()
+    let entries = pairs.zip(added);
+    entries.map(|((i, j), p)| normal.entry(i, j) + p).collect()
 }
 
 fn inverse(matrix: &[f64], n: usize) -> Option<Vec<f64>> {

@@ -89,12 +89,12 @@ impl Begun {
                 ));
             }
             if source.group != before.group {
-                let of = |group: &Option<String>| group.clone().unwrap_or("none".into());
+                let label = |group: &Option<String>| group.clone().unwrap_or("none".into());
                 return fail(format!(
                     "{} was of group {}, now it is of group {}: resume with the same, or fit again",
                     source.file,
-                    of(&before.group),
-                    of(&source.group)
+                    label(&before.group),
+                    label(&source.group)
                 ));
             }
             if role != before.role || source.record.len() != before.samples {

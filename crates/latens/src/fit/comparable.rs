@@ -31,19 +31,19 @@ pub(super) fn comparable(first: &Fit, other: &Fit) -> Result<(), Error> {
         let channels = fit.model.measurements.iter();
         channels.map(|m| (m.name.clone(), m.unit.clone())).collect()
     };
-    let (own, others) = (units(first), units(other));
+    let (units_of_first, units_of_other) = (units(first), units(other));
     let listed =
         |names: &BTreeMap<String, String>| names.keys().cloned().collect::<Vec<_>>().join(", ");
-    if own.keys().ne(others.keys()) {
+    if units_of_first.keys().ne(units_of_other.keys()) {
         return refuse(format!(
             "one measures {}, the other {}; give both the same [measurements]",
-            listed(&own),
-            listed(&others)
+            listed(&units_of_first),
+            listed(&units_of_other)
         ));
     }
-    if let Some((name, (x, y))) = own
+    if let Some((name, (x, y))) = units_of_first
         .iter()
-        .map(|(n, x)| (n, (x, &others[n])))
+        .map(|(n, x)| (n, (x, &units_of_other[n])))
         .find(|(_, (x, y))| x != y)
     {
         let shown = |unit: &str| {
@@ -59,18 +59,18 @@ pub(super) fn comparable(first: &Fit, other: &Fit) -> Result<(), Error> {
             shown(y)
         ));
     }
-    let (one, two) = (&first.model.time_unit, &other.model.time_unit);
-    if one != two {
+    let (first_unit, other_unit) = (&first.model.time_unit, &other.model.time_unit);
+    if first_unit != other_unit {
         return refuse(format!(
-            "time is in {one} and in {two}; give both the same unit"
+            "time is in {first_unit} and in {other_unit}; give both the same unit"
         ));
     }
-    let (mine, theirs) = (first.trained(), other.trained());
+    let (first_tracks, other_tracks) = (first.trained(), other.trained());
     let files = |fit: &Fit, tracks: &[&Track]| {
         let files = tracks.iter().map(|t| fit.facts_of(t).file.clone());
         files.collect::<Vec<_>>().join(", ")
     };
-    let (my_files, their_files) = (files(first, &mine), files(other, &theirs));
+    let (first_files, other_files) = (files(first, &first_tracks), files(other, &other_tracks));
     let sums = |fit: &Fit, tracks: &[&Track]| -> Vec<String> {
         let mut sums: Vec<String> = tracks
             .iter()
@@ -79,9 +79,13 @@ pub(super) fn comparable(first: &Fit, other: &Fit) -> Result<(), Error> {
         sums.sort();
         sums
     };
-    if mine.len() != theirs.len() || !same_readings(first, &mine, other, &theirs) {
+    if first_tracks.len() != other_tracks.len()
+        || !same_readings(first, &first_tracks, other, &other_tracks)
+    {
         let aside = |fit: &Fit| fit.facts.suspects.len();
-        if sums(first, &mine) == sums(other, &theirs) && aside(first) + aside(other) > 0 {
+        if sums(first, &first_tracks) == sums(other, &other_tracks)
+            && aside(first) + aside(other) > 0
+        {
             return refuse(format!(
                 "they set aside other readings of the same records ({} and {}); fit both with ⟦keep_suspects⟧, or with a record from which the wrong readings are taken out",
                 aside(first),
@@ -89,16 +93,16 @@ pub(super) fn comparable(first: &Fit, other: &Fit) -> Result<(), Error> {
             ));
         }
         return refuse(format!(
-            "they learned from other readings ({my_files}; {their_files}); fit both on the same records, with the same tail kept to validate with"
+            "they learned from other readings ({first_files}; {other_files}); fit both on the same records, with the same tail kept to validate with"
         ));
     }
     Ok(())
 }
 
 /// Whether two fits learned from the same readings at the same times, in the same order.
-fn same_readings(a: &Fit, mine: &[&Track], b: &Fit, theirs: &[&Track]) -> bool {
+fn same_readings(a: &Fit, a_tracks: &[&Track], b: &Fit, b_tracks: &[&Track]) -> bool {
     let place = |fit: &Fit, name: &str| fit.model.measurements.iter().position(|m| m.name == name);
-    mine.iter().zip(theirs).all(|(x, y)| {
+    a_tracks.iter().zip(b_tracks).all(|(x, y)| {
         let same = |p: f64, q: f64| p == q || (p.is_nan() && q.is_nan());
         let times = x.record.time == y.record.time;
         let channels = a.model.measurements.iter().all(|m| {

@@ -36,11 +36,11 @@ use crate::{Door, Error};
 
 /// Differences of ln p(y) from which one model is the better one: with some strength, strongly, beyond
 /// doubt. Below the first two models cannot be told apart: odds are less than twenty to one.
-const SOME: f64 = 3.0;
-const STRONG: f64 = 5.0;
-const DECISIVE: f64 = 10.0;
+const SOME_LOG_EVIDENCE: f64 = 3.0;
+const STRONG_LOG_EVIDENCE: f64 = 5.0;
+const DECISIVE_LOG_EVIDENCE: f64 = 10.0;
 /// Errors on records that were not learned from differ where one is this part of the other.
-const CLEARLY_LESS: f64 = 0.95;
+const CLEARLY_LESS_ERROR_RATIO: f64 = 0.95;
 
 /// How sure it is that one model is better than another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,9 +65,9 @@ impl Described for Strength {
 impl Strength {
     fn of(difference: f64) -> Self {
         match difference {
-            d if d >= DECISIVE => Self::Decisive,
-            d if d >= STRONG => Self::Strong,
-            d if d >= SOME => Self::Some,
+            d if d >= DECISIVE_LOG_EVIDENCE => Self::Decisive,
+            d if d >= STRONG_LOG_EVIDENCE => Self::Strong,
+            d if d >= SOME_LOG_EVIDENCE => Self::Some,
             _ => Self::None,
         }
     }
@@ -215,8 +215,8 @@ pub fn compare(
     let weighed: Option<Vec<Weighed>> = all.into_iter().collect();
     let evidence = |inflation: f64| -> Option<Vec<f64>> {
         let pairs = reopened.iter().zip(weighed.as_ref()?);
-        let each = pairs.map(|(o, w)| o.with(|problem| w.evidence(problem, inflation)));
-        Some(each.collect())
+        let evidences = pairs.map(|(o, w)| o.with(|problem| w.evidence(problem, inflation)));
+        Some(evidences.collect())
     };
     let full = evidence(1.0);
     let inflation = full
@@ -233,11 +233,11 @@ pub fn compare(
     };
     let mut blocks: Vec<Option<HeldOut>> = vec![None; fits.len()];
     if options.folds > 0 {
-        let each = reopened
+        let errors = reopened
             .iter()
             .map(|opened| held_out(opened, options.folds, observer));
         // of some models alone they would say nothing
-        match each.collect::<Result<Vec<_>, _>>() {
+        match errors.collect::<Result<Vec<_>, _>>() {
             Ok(all) => blocks = all.into_iter().map(Some).collect(),
             Err(Error::Stopped) => {}
             Err(error) => return Err(error),
@@ -301,14 +301,14 @@ fn held_noise(fits: &[&Fit]) -> Vec<Vec<bool>> {
         let all: Option<Vec<f64>> = fits.iter().map(|f| stated(f, channel)).collect();
         all.is_some_and(|all| all.windows(2).all(|w| w[0] == w[1]))
     };
-    let of = |fit: &&Fit| {
+    let stated_alike = |fit: &&Fit| {
         fit.model
             .measurements
             .iter()
             .map(|m| same(&m.name))
             .collect()
     };
-    fits.iter().map(of).collect()
+    fits.iter().map(stated_alike).collect()
 }
 
 fn compared(fit: &Fit, opened: &Reopened, weighed: Option<&Weighed>) -> Compared {
@@ -316,11 +316,11 @@ fn compared(fit: &Fit, opened: &Reopened, weighed: Option<&Weighed>) -> Compared
     let variances = weighed.map_or(&opened.fit.facts.noise.measurement, |w| &w.noise);
     let noise = channels().zip(variances);
     let records = fit.facts.records.iter().map(|record| {
-        let own = channels().filter_map(|m| record.nrmse.get_key_value(&m.name));
+        let errors = channels().filter_map(|m| record.nrmse.get_key_value(&m.name));
         ComparedRecord {
             file: record.file.clone(),
             role: record.role,
-            nrmse: own.map(|(name, error)| (name.clone(), *error)).collect(),
+            nrmse: errors.map(|(name, error)| (name.clone(), *error)).collect(),
         }
     });
     let settings = &fit.facts.settings;
@@ -356,8 +356,8 @@ fn compared(fit: &Fit, opened: &Reopened, weighed: Option<&Weighed>) -> Compared
 impl Compared {
     /// The mean error over records of a role; infinite where a run diverged, `None` without any.
     pub fn error(&self, role: Role) -> Option<f64> {
-        let own = self.records.iter().filter(|r| r.role == role);
-        let errors: Vec<f64> = own
+        let records = self.records.iter().filter(|r| r.role == role);
+        let errors: Vec<f64> = records
             .flat_map(|r| r.nrmse.values())
             .map(|e| e.unwrap_or(f64::INFINITY))
             .collect();
@@ -378,7 +378,7 @@ impl Compared {
         self.log_evidence.unwrap_or(-error.unwrap_or(f64::INFINITY))
     }
 
-    /// Errors on what was not learned from, by what it was.
+    /// Errors on what was not learned from, with the names of [`Unseen::by`].
     fn unseen(&self) -> [(&'static str, Option<f64>); 3] {
         let held = self.held_out.as_ref();
         [
@@ -389,12 +389,28 @@ impl Compared {
     }
 }
 
+/// The errors of two models on the same records.
+struct Unseen {
+    /// What the records were to the fits.
+    by: &'static str,
+    first: f64,
+    second: f64,
+}
+
 /// Which of two models is better: by the evidence, unless what neither of them learned from says otherwise.
 fn difference(first: &Compared, second: &Compared) -> Difference {
     let seen = first.unseen().into_iter().zip(second.unseen());
-    let unseen = seen.filter_map(|((by, a), (_, b))| Some((by, a?, b?)));
-    let unseen: Vec<(&str, f64, f64)> = unseen.collect();
-    let against = unseen.iter().find(|(_, a, b)| *b < CLEARLY_LESS * a);
+    let unseen = seen.filter_map(|((by, a), (_, b))| {
+        Some(Unseen {
+            by,
+            first: a?,
+            second: b?,
+        })
+    });
+    let unseen: Vec<Unseen> = unseen.collect();
+    let against = unseen
+        .iter()
+        .find(|u| u.second < CLEARLY_LESS_ERROR_RATIO * u.first);
     let (a, b) = (&first.run, &second.run);
     let make = |strength, log_evidence, by: &str, sentence: String| Difference {
         first: a.clone(),
@@ -405,20 +421,21 @@ fn difference(first: &Compared, second: &Compared) -> Difference {
         sentence,
     };
     let Some((high, low)) = first.log_evidence.zip(second.log_evidence) else {
-        let (by, own, other) = unseen.first().copied().unwrap_or((
-            "training",
-            first.error(Role::Train).unwrap_or(f64::NAN),
-            second.error(Role::Train).unwrap_or(f64::NAN),
-        ));
-        let (own_words, other_words) = (error(own), error(other));
-        return if own < CLEARLY_LESS * other && by != "training" {
+        let training = Unseen {
+            by: "training",
+            first: first.error(Role::Train).unwrap_or(f64::NAN),
+            second: second.error(Role::Train).unwrap_or(f64::NAN),
+        };
+        let Unseen { by, first, second } = unseen.first().unwrap_or(&training);
+        let (first_words, second_words) = (error(*first), error(*second));
+        return if *first < CLEARLY_LESS_ERROR_RATIO * second && *by != "training" {
             let sentence = format!(
-                "{a} is better than {b}, with some strength: it errs by {own_words} where {b} errs by {other_words} ({by}); there is no evidence to compare, which batch computes"
+                "{a} is better than {b}, with some strength: it errs by {first_words} where {b} errs by {second_words} ({by}); there is no evidence to compare, which batch computes"
             );
             make(Strength::Some, None, by, sentence)
         } else {
             let sentence = format!(
-                "{a} and {b} cannot be told apart: they err by {own_words} and {other_words} ({by}), and there is no evidence to compare, which batch computes"
+                "{a} and {b} cannot be told apart: they err by {first_words} and {second_words} ({by}), and there is no evidence to compare, which batch computes"
             );
             make(Strength::None, None, by, sentence)
         };
@@ -431,19 +448,20 @@ fn difference(first: &Compared, second: &Compared) -> Difference {
         );
         return make(strength, Some(gain), "evidence", sentence);
     }
-    if let Some((by, own, other)) = against {
+    if let Some(Unseen { by, first, second }) = against {
         let sentence = format!(
             "{a} and {b} contradict each other: {a} explains the readings that both learned from better (ln p(y) is {gain:.1} higher), but errs by {} where {b} errs by {} ({by}); what was not learned from is the better judge",
-            error(*own),
-            error(*other)
+            error(*first),
+            error(*second)
         );
         return make(Strength::None, Some(gain), by, sentence);
     }
-    let also = unseen.first().map_or(String::new(), |(by, own, other)| {
+    let also = unseen.first().map_or(String::new(), |unseen| {
         format!(
-            "; {by}: it errs by {}, {b} by {}",
-            error(*own),
-            error(*other)
+            "; {}: it errs by {}, {b} by {}",
+            unseen.by,
+            error(unseen.first),
+            error(unseen.second)
         )
     });
     let word = match strength {

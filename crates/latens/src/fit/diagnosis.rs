@@ -19,7 +19,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::residuals::MATERIAL_RANGE;
+use super::residuals::MATERIAL_RANGE_PART;
 use super::{Fit, Track, innovations};
 use crate::described;
 use crate::described::{Described, Value};
@@ -37,7 +37,7 @@ const LAGS: usize = 20;
 /// Samples before a residual at which an input may act on it.
 const DELAYS: [usize; 7] = [0, 1, 2, 4, 8, 16, 32];
 /// The fewest residuals that are tested.
-const FEWEST: usize = 40;
+const FEWEST_RESIDUALS: usize = 40;
 
 /// What residuals are tested for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,27 +129,27 @@ fn of_track(fit: &Fit, track: &Track) -> Vec<ResidualTest> {
         } else {
             let stepper = Stepper::over(model, &model.system, facts.sample_time, [record]);
             let outputs = score::outputs(&stepper, record, &fit.theta, &track.free_run);
-            let of = |c: usize| {
+            let residuals_of = |c: usize| {
                 let pairs = record.output_column(c).zip(outputs.column(c)).enumerate();
-                let each = pairs.map(|(k, (y, h))| (k, y - h));
-                each.filter(|(_, r)| r.is_finite()).collect()
+                let residuals = pairs.map(|(k, (y, h))| (k, y - h));
+                residuals.filter(|(_, r)| r.is_finite()).collect()
             };
-            (0..model.measurements.len()).map(of).collect()
+            (0..model.measurements.len()).map(residuals_of).collect()
         };
-    let mut found = vec![];
+    let mut tests = vec![];
     // without noise, a small misfit is what the solver leaves of the last digits
-    let testable = |c: usize, own: &[(usize, f64)]| {
+    let testable = |c: usize, residuals: &[(usize, f64)]| {
         let range = facts.scales.range[c];
-        let square = own.iter().map(|(_, r)| r * r).sum::<f64>() / own.len() as f64;
+        let square = residuals.iter().map(|(_, r)| r * r).sum::<f64>() / residuals.len() as f64;
         let noisy = facts.noise.measurement[c].sqrt() > 1.001 * RESOLUTION * range;
-        noisy || square.sqrt() > MATERIAL_RANGE * range
+        noisy || square.sqrt() > MATERIAL_RANGE_PART * range
     };
-    for (c, own) in residuals
+    for (c, residuals) in residuals
         .iter()
         .enumerate()
-        .filter(|(c, own)| testable(*c, own))
+        .filter(|(c, residuals)| testable(*c, residuals))
     {
-        if let Some(residuals) = Residuals::new(own) {
+        if let Some(residuals) = Residuals::new(residuals) {
             let inputs = model.inputs.iter().enumerate().map(|(j, input)| {
                 let values: Vec<f64> = record.input_column(j).collect();
                 residuals.on_input(&input.name, &values)
@@ -158,16 +158,16 @@ fn of_track(fit: &Fit, track: &Track) -> Vec<ResidualTest> {
                 let values: Vec<f64> = track.free_run.column(i).collect();
                 residuals.on_state(&state.name, &values)
             });
-            let tests = [residuals.whiteness(), residuals.normality()];
-            let tests = tests.into_iter().chain(inputs).chain(states).flatten();
-            found.extend(tests.map(|test| ResidualTest {
+            let alone = [residuals.whiteness(), residuals.normality()];
+            let made = alone.into_iter().chain(inputs).chain(states).flatten();
+            tests.extend(made.map(|test| ResidualTest {
                 file: fit.facts_of(track).file.clone(),
                 channel: model.measurements[c].name.clone(),
                 ..test
             }));
         }
     }
-    found
+    tests
 }
 
 /// The residuals of a channel over a record.
@@ -182,10 +182,10 @@ struct Residuals {
 }
 
 impl Residuals {
-    fn new(own: &[(usize, f64)]) -> Option<Self> {
-        let values: Vec<f64> = own.iter().map(|(_, r)| *r).collect();
+    fn new(residuals: &[(usize, f64)]) -> Option<Self> {
+        let values: Vec<f64> = residuals.iter().map(|(_, r)| *r).collect();
         let (mean, variance) = whiteness::mean_and_variance(&values);
-        if values.len() < FEWEST || !variance.is_finite() || variance <= 0.0 {
+        if values.len() < FEWEST_RESIDUALS || !variance.is_finite() || variance <= 0.0 {
             return None;
         }
         let about: Vec<f64> = values.iter().map(|v| v - mean).collect();
@@ -193,7 +193,7 @@ impl Residuals {
         let lags = 1..values.len() / 4;
         let correlation = lags.map(|lag| correlation(&about, &about, lag));
         Some(Self {
-            places: own.iter().map(|(k, _)| *k).collect(),
+            places: residuals.iter().map(|(k, _)| *k).collect(),
             correlation: correlation.take_while(|r| *r > chance).collect(),
             values,
             about,
@@ -260,8 +260,8 @@ impl Residuals {
             let signal = self.places.iter().map(|k| values[k.saturating_sub(delay)]);
             self.against(&signal.collect::<Vec<_>>())
         };
-        let each: Option<Vec<Against>> = DELAYS.iter().map(|&d| at(d)).collect();
-        self.most(Test::Input, name, each?)
+        let correlations: Option<Vec<Against>> = DELAYS.iter().map(|&d| at(d)).collect();
+        self.most(Test::Input, name, correlations?)
             .map(|(place, test)| ResidualTest {
                 delay: Some(DELAYS[place]),
                 ..test
@@ -271,24 +271,25 @@ impl Residuals {
     /// Correlation with Legendre's polynomials of a state's rank: a line and two curves, whatever its
     /// distribution.
     fn on_state(&self, name: &str, values: &[f64]) -> Option<ResidualTest> {
-        let own: Vec<f64> = self.places.iter().map(|k| values[*k]).collect();
-        let mut order: Vec<usize> = (0..own.len()).collect();
-        order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
-        if own[order[0]] == own[order[own.len() - 1]] {
+        let state: Vec<f64> = self.places.iter().map(|k| values[*k]).collect();
+        let mut order: Vec<usize> = (0..state.len()).collect();
+        order.sort_by(|&a, &b| state[a].total_cmp(&state[b]));
+        if state[order[0]] == state[order[state.len() - 1]] {
             return None;
         }
-        let mut rank = vec![0.0; own.len()];
+        let mut rank = vec![0.0; state.len()];
         for (r, &i) in order.iter().enumerate() {
-            rank[i] = (2.0 * r as f64 + 1.0) / own.len() as f64 - 1.0;
+            rank[i] = (2.0 * r as f64 + 1.0) / state.len() as f64 - 1.0;
         }
         let curves: [fn(f64) -> f64; 3] =
             [|x| x, |x| 1.5 * x * x - 0.5, |x| 2.5 * x.powi(3) - 1.5 * x];
-        let each = curves.iter().map(|curve| {
+        let correlations = curves.iter().map(|curve| {
             let signal: Vec<f64> = rank.iter().map(|x| curve(*x)).collect();
             self.against(&signal)
         });
-        let each: Option<Vec<Against>> = each.collect();
-        self.most(Test::State, name, each?).map(|(_, test)| test)
+        let correlations: Option<Vec<Against>> = correlations.collect();
+        self.most(Test::State, name, correlations?)
+            .map(|(_, test)| test)
     }
 
     /// The correlation with a signal, and its chance; `None` where the signal does not move.
@@ -304,8 +305,8 @@ impl Residuals {
         let factor = (1.0 + 2.0 * both.sum::<f64>()).max(1.0);
         let product: f64 = self.about.iter().zip(&signal).map(|(e, s)| e * s).sum();
         let squares: f64 = self.about.iter().map(|e| e * e).sum();
-        let own: f64 = signal.iter().map(|s| s * s).sum();
-        let r = product / (squares * own).sqrt();
+        let signal_squares: f64 = signal.iter().map(|s| s * s).sum();
+        let r = product / (squares * signal_squares).sqrt();
         let effective = self.count() / factor;
         Some(Against {
             p: two_sided(r * effective.sqrt()),
@@ -315,16 +316,24 @@ impl Residuals {
     }
 
     /// The strongest of several correlations as one test, with its place.
-    fn most(&self, test: Test, name: &str, each: Vec<Against>) -> Option<(usize, ResidualTest)> {
-        let p = least(each.iter().map(|a| a.p));
-        let most =
-            (0..each.len()).max_by(|&a, &b| each[a].explained.total_cmp(&each[b].explained))?;
+    fn most(
+        &self,
+        test: Test,
+        name: &str,
+        correlations: Vec<Against>,
+    ) -> Option<(usize, ResidualTest)> {
+        let p = least(correlations.iter().map(|a| a.p));
+        let most = (0..correlations.len()).max_by(|&a, &b| {
+            correlations[a]
+                .explained
+                .total_cmp(&correlations[b].explained)
+        })?;
         Some((
             most,
             ResidualTest {
                 signal: Some(name.into()),
-                explained: Some(each[most].explained),
-                effective: each[most].effective,
+                explained: Some(correlations[most].explained),
+                effective: correlations[most].effective,
                 ..self.test(test, p)
             },
         ))
@@ -359,16 +368,16 @@ mod tests {
 
     fn autoregression(rng: &mut Pcg64, n: usize, a: f64) -> Vec<f64> {
         let mut state = 0.0;
-        let each = white(rng, n).into_iter().map(|e| {
+        let states = white(rng, n).into_iter().map(|e| {
             state = a * state + (1.0 - a * a).sqrt() * e;
             state
         });
-        each.collect()
+        states.collect()
     }
 
     fn tested(values: &[f64], input: &[f64], state: &[f64]) -> Vec<ResidualTest> {
-        let own: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
-        let residuals = Residuals::new(&own).unwrap();
+        let at_samples: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
+        let residuals = Residuals::new(&at_samples).unwrap();
         let tests = [
             residuals.whiteness(),
             residuals.normality(),
@@ -389,11 +398,11 @@ mod tests {
             let slow = [0.0, 0.9, 0.99][seed as usize % 3];
             let input = autoregression(&mut rng, n, slow);
             let state = autoregression(&mut rng, n, slow);
-            let found = tested(&white(&mut rng, n), &input, &state);
-            for (count, test) in counts.iter_mut().zip(&found) {
+            let tests = tested(&white(&mut rng, n), &input, &state);
+            for (count, test) in counts.iter_mut().zip(&tests) {
                 *count += usize::from(test.p < LEVEL);
             }
-            let adjusted = holm(&found.iter().map(|t| t.p).collect::<Vec<_>>());
+            let adjusted = holm(&tests.iter().map(|t| t.p).collect::<Vec<_>>());
             counts[4] += usize::from(adjusted.iter().any(|p| *p < LEVEL));
         }
         assert!(counts.iter().all(|c| *c <= 33), "{counts:?}");
@@ -408,10 +417,10 @@ mod tests {
             let mut rng = Pcg64::seed_from_u64(1000 + seed);
             let values = autoregression(&mut rng, 1000, 0.95);
             let signal = autoregression(&mut rng, 1000, 0.95);
-            let found = tested(&values, &signal, &signal);
-            assert!(found[0].p < 1e-6, "not white");
-            counted += usize::from(found[2].p < LEVEL) + usize::from(found[3].p < LEVEL);
-            let as_if = two_sided((found[2].explained.unwrap() * 1000.0).sqrt());
+            let tests = tested(&values, &signal, &signal);
+            assert!(tests[0].p < 1e-6, "not white");
+            counted += usize::from(tests[2].p < LEVEL) + usize::from(tests[3].p < LEVEL);
+            let as_if = two_sided((tests[2].explained.unwrap() * 1000.0).sqrt());
             naive += usize::from(as_if < LEVEL);
         }
         assert!(naive > 100, "{naive} of 200");
@@ -428,18 +437,18 @@ mod tests {
         let delayed: Vec<f64> = (0..1500)
             .map(|k| noise[k] + 0.23 * input[k.saturating_sub(4)])
             .collect();
-        let found = tested(&delayed, &input, &state);
+        let tests = tested(&delayed, &input, &state);
         assert!(
-            found[2].p < 1e-6 && found[2].delay == Some(4),
+            tests[2].p < 1e-6 && tests[2].delay == Some(4),
             "{:?}",
-            found[2]
+            tests[2]
         );
-        assert!(found[3].p > 0.01, "{:?}", found[3]);
+        assert!(tests[3].p > 0.01, "{:?}", tests[3]);
         let curved: Vec<f64> = (0..1500)
             .map(|k| noise[k] + 0.3 * (state[k].abs() - 0.798))
             .collect();
-        let found = tested(&curved, &input, &state);
-        assert!(found[3].p < 1e-4 && found[0].p > 1e-3, "{found:?}");
+        let tests = tested(&curved, &input, &state);
+        assert!(tests[3].p < 1e-4 && tests[0].p > 1e-3, "{tests:?}");
         let student = |rng: &mut Pcg64| {
             let z = white(rng, 4);
             z[0] / ((z[1] * z[1] + z[2] * z[2] + z[3] * z[3]) / 3.0).sqrt()

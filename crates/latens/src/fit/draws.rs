@@ -28,7 +28,7 @@ impl Smoother<'_> {
     pub fn draws(&self, states: &Trajectory, draws: &[Vec<f64>]) -> Vec<Trajectory> {
         let pass = self.forward(states);
         let still = self.backward(&pass, &pass.means);
-        let one = |(k, draw): (usize, &Vec<f64>)| {
+        let trajectory = |(k, draw): (usize, &Vec<f64>)| {
             let mut drawn = self.scatter(&pass, k as u64 + 1);
             if !draw.is_empty() {
                 let moved = self.backward(&pass, &self.shift(states, draw, &pass));
@@ -41,7 +41,7 @@ impl Smoother<'_> {
             pairs.for_each(|(d, x)| *d += x);
             Trajectory::new(drawn, states.width())
         };
-        draws.par_iter().enumerate().map(one).collect()
+        draws.par_iter().enumerate().map(trajectory).collect()
     }
 
     /// x⁺ − x̂⁺.
@@ -88,11 +88,11 @@ impl Smoother<'_> {
             means.mean[i * n..(i + 1) * n].copy_from_slice(&filtered);
             paths.extend_from_slice(&path);
         }
-        let found = self.backward(pass, &means);
+        let means = self.backward(pass, &means);
         paths
             .iter()
-            .zip(found.as_slice())
-            .map(|(x, found)| x - found)
+            .zip(means.as_slice())
+            .map(|(x, mean)| x - mean)
             .collect()
     }
 }
@@ -183,11 +183,11 @@ mod tests {
             for j in 0..count {
                 let apart = |d: &Trajectory, k: usize| d.row(k)[0] - states.row(k)[0];
                 let product = |d: &Trajectory| apart(d, i) * apart(d, j);
-                let found = draws.iter().map(product).sum::<f64>() / draws.len() as f64;
+                let product_mean = draws.iter().map(product).sum::<f64>() / draws.len() as f64;
                 let size = (covariance[(i, i)] * covariance[(j, j)]).sqrt();
                 assert!(
-                    (found - covariance[(i, j)]).abs() < 0.04 * size,
-                    "{i} {j} {found}"
+                    (product_mean - covariance[(i, j)]).abs() < 0.04 * size,
+                    "{i} {j} {product_mean}"
                 );
             }
         }

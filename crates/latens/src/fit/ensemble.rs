@@ -11,6 +11,12 @@ use super::predict::{Prediction, Predictor, Start};
 use crate::numerics::Trajectory;
 use crate::record::Record;
 
+/// A member of an ensemble, or something of its; of the weights only the ratios count.
+pub struct Weighted<T> {
+    pub weight: f64,
+    pub value: T,
+}
+
 /// A run of values with their standard deviations.
 pub struct Band<'a> {
     /// Of its member; only the ratios count.
@@ -30,30 +36,30 @@ pub fn together(members: &[Band]) -> (Trajectory, Trajectory) {
         let soft = softened(&weights);
         (weights, soft)
     });
-    let mut own = Vec::with_capacity(members.len());
+    let mut values_there = Vec::with_capacity(members.len());
     let first = members[0].values;
-    let each = (0..first.as_slice().len()).map(|i| {
+    let bands = (0..first.as_slice().len()).map(|i| {
         let square = |v: f64| v * v;
         let at = |values: &Trajectory| values.as_slice()[i];
         if let Some((weights, soft)) = &weights {
             let mean = mean(members.iter().map(|m| at(m.values)).zip(weights));
-            let own = |m: &Band| square(at(m.deviations)) + square(at(m.values) - mean);
-            let variance = members.iter().zip(soft).map(|(m, w)| w * own(m));
+            let spread = |m: &Band| square(at(m.deviations)) + square(at(m.values) - mean);
+            let variance = members.iter().zip(soft).map(|(m, w)| w * spread(m));
             let deviation = variance.sum::<f64>().sqrt();
             let lost = deviation.is_nan();
             return (mean, if lost { f64::INFINITY } else { deviation });
         }
-        own.clear();
-        own.extend(members.iter().map(|m| at(m.values)));
-        let middle = median(&mut own);
+        values_there.clear();
+        values_there.extend(members.iter().map(|m| at(m.values)));
+        let middle = median(&mut values_there);
         let variance: f64 = members.iter().map(|m| square(at(m.deviations))).sum();
-        let apart: f64 = own.iter().map(|v| square(v - middle)).sum();
+        let apart: f64 = values_there.iter().map(|v| square(v - middle)).sum();
         // of so few, the spread around their own middle is too small by one in their number
         let deviation = (variance / count + apart / (count - 1.0).max(1.0)).sqrt();
         let lost = deviation.is_nan();
         (middle, if lost { f64::INFINITY } else { deviation })
     });
-    let (values, deviations): (Vec<f64>, Vec<f64>) = each.unzip();
+    let (values, deviations): (Vec<f64>, Vec<f64>) = bands.unzip();
     let width = first.width();
     (
         Trajectory::new(values, width),
@@ -70,10 +76,10 @@ fn unequal(weights: &[f64]) -> Option<Vec<f64>> {
 
 /// Weights as if differences of ln p were this many times smaller.
 pub fn softened(weights: &[f64]) -> Vec<f64> {
-    const SOFTER: f64 = 5.0;
-    let each = weights.iter().map(|w| w.powf(1.0 / SOFTER));
-    let sum: f64 = each.clone().sum();
-    each.map(|w| w / sum).collect()
+    const SOFTENING_FACTOR: f64 = 5.0;
+    let powers = weights.iter().map(|w| w.powf(1.0 / SOFTENING_FACTOR));
+    let sum: f64 = powers.clone().sum();
+    powers.map(|w| w / sum).collect()
 }
 
 /// The weighted mean of what is finite, where that has most of the weight.
@@ -84,18 +90,18 @@ fn mean<'w>(values: impl Iterator<Item = (f64, &'w f64)>) -> f64 {
 }
 
 /// The median of runs, sample by sample; of unequal weights, the weighted mean.
-pub fn common_run(runs: &[(f64, &Trajectory)]) -> Trajectory {
-    let weights = unequal(&runs.iter().map(|r| r.0).collect::<Vec<_>>());
-    let mut own = Vec::with_capacity(runs.len());
-    let first = runs[0].1;
+pub fn common_run(runs: &[Weighted<&Trajectory>]) -> Trajectory {
+    let weights = unequal(&runs.iter().map(|r| r.weight).collect::<Vec<_>>());
+    let mut values_there = Vec::with_capacity(runs.len());
+    let first = runs[0].value;
     let values = (0..first.as_slice().len()).map(|i| {
-        let values = runs.iter().map(|r| r.1.as_slice()[i]);
+        let values = runs.iter().map(|r| r.value.as_slice()[i]);
         match &weights {
             Some(weights) => mean(values.zip(weights)),
             None => {
-                own.clear();
-                own.extend(values);
-                median(&mut own)
+                values_there.clear();
+                values_there.extend(values);
+                median(&mut values_there)
             }
         }
     });
@@ -114,10 +120,10 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// A record predicted by all members: each from its own start, simulated by itself.
-pub fn predict(members: &[(f64, Predictor)], record: &Record, start: Start) -> Prediction {
-    let each = members.iter().map(|(_, m)| m.predict(record, start));
-    let each: Vec<Prediction> = each.collect();
-    let weighted = || members.iter().map(|m| m.0).zip(&each);
+pub fn predict(members: &[Weighted<Predictor>], record: &Record, start: Start) -> Prediction {
+    let predictions = members.iter().map(|m| m.value.predict(record, start));
+    let predictions: Vec<Prediction> = predictions.collect();
+    let weighted = || members.iter().map(|m| m.weight).zip(&predictions);
     let states = weighted().map(|(weight, p)| Band {
         weight,
         values: &p.states,
@@ -131,13 +137,13 @@ pub fn predict(members: &[(f64, Predictor)], record: &Record, start: Start) -> P
     let (states, deviations) = together(&states.collect::<Vec<_>>());
     let (outputs, output_deviations) = together(&outputs.collect::<Vec<_>>());
     Prediction {
-        from: each[0].from,
+        from: predictions[0].from,
         states,
         deviations,
         outputs,
         output_deviations,
         // one that has seen no more than this must guess, whatever the others do
-        outside: each.iter().map(|p| p.outside).fold(0.0, f64::max),
+        outside: predictions.iter().map(|p| p.outside).fold(0.0, f64::max),
     }
 }
 

@@ -22,9 +22,9 @@ use crate::record::Record;
 
 /// Added to the unit diagonal of the normal equations: directions of θ that the record hardly shows
 /// count as shown.
-const RIDGE: f64 = 1e-7;
+const DIAGONAL_RIDGE: f64 = 1e-7;
 /// Entries of J at the most; longer records are thinned.
-const ENTRIES: usize = 1_000_000;
+const MOST_ENTRIES: usize = 1_000_000;
 /// Steps of least squares at the most, and the gain below which there is no further one.
 const REFIT_STEPS: usize = 15;
 const REFIT_GAIN: f64 = 1e-3;
@@ -71,10 +71,23 @@ pub(super) struct FreeRun<'a> {
     pub states: Trajectory,
 }
 
-/// The rows of least squares: a sample and a channel each, and the weight of each channel.
+/// The rows of least squares, and the weight of each channel.
 struct Rows {
-    places: Vec<(usize, usize)>,
+    places: Vec<Place>,
     weights: Vec<f64>,
+}
+
+/// A reading.
+#[derive(Clone, Copy)]
+struct Place {
+    sample: usize,
+    channel: usize,
+}
+
+/// A candidate's values at all samples.
+struct Signal {
+    candidate: Candidate,
+    values: Vec<f64>,
 }
 
 /// A free run after least squares, and the factor of a candidate.
@@ -83,7 +96,11 @@ struct Refit<'a> {
     factor: f64,
     /// Sum of the weighted squares of what is left, all channels and the one that is explained.
     squares: f64,
-    own: f64,
+    channel_squares: f64,
+    /// Weighted residuals.
+    left: Vec<f64>,
+    /// The candidate in the rows; empty without one.
+    column: Vec<f64>,
 }
 
 impl<'a> FreeRun<'a> {
@@ -95,19 +112,19 @@ impl<'a> FreeRun<'a> {
     /// `None` where the free run or its sensitivity leaves the finite numbers.
     pub fn explain(&self, c: usize, lags: usize) -> Option<Explained> {
         let rows = self.rows()?;
-        let count = rows.places.iter().filter(|row| row.1 == c).count() as f64;
+        let count = rows.places.iter().filter(|p| p.channel == c).count() as f64;
         let base = self.refit(c, &rows, None)?;
         let outputs = base.run.outputs();
         let left = base.run.residuals(&rows, &outputs);
         let projection = Projection::new(base.run.sensitivities(&rows)?)?;
         let rest = projection.rest(&left);
-        let after = rows.own(c, &rest);
-        let one = |(candidate, signal): (Candidate, Vec<f64>)| {
-            let column = rows.column(c, &signal);
+        let after = rows.squares_of(c, &rest);
+        let explanation = |Signal { candidate, values }: Signal| {
+            let column = rows.column(c, &values);
             let size = dot(&column, &column);
-            let own = projection.rest(&column);
-            let square = dot(&own, &own);
-            let product = dot(&own, &rest);
+            let beyond = projection.rest(&column);
+            let square = dot(&beyond, &beyond);
+            let product = dot(&beyond, &rest);
             // of a candidate that J imitates nothing is left but rounding
             (square > 1e-6 * size).then(|| Explanation {
                 candidate,
@@ -116,7 +133,8 @@ impl<'a> FreeRun<'a> {
             })
         };
         let candidates = base.run.candidates(c, &outputs, lags);
-        let mut best: Vec<Explanation> = candidates.into_par_iter().filter_map(one).collect();
+        let mut best: Vec<Explanation> =
+            candidates.into_par_iter().filter_map(explanation).collect();
         // faults of a sensor are few: what they explain is found to the end, not to first order
         for explanation in &mut best {
             let candidate = &explanation.candidate;
@@ -124,7 +142,8 @@ impl<'a> FreeRun<'a> {
                 && let Some(refit) = base.run.refit(c, &rows, Some(candidate))
             {
                 explanation.factor = refit.factor;
-                explanation.explained = (1.0 - refit.own / base.own).clamp(0.0, 1.0);
+                explanation.explained =
+                    (1.0 - refit.channel_squares / base.channel_squares).clamp(0.0, 1.0);
             }
         }
         best.retain(|e| e.explained.is_finite());
@@ -135,7 +154,7 @@ impl<'a> FreeRun<'a> {
         Some(Explained {
             left: left.collect(),
             best,
-            reachable: (base.own / count).sqrt() / rows.weights[c],
+            reachable: (base.channel_squares / count).sqrt() / rows.weights[c],
         })
     }
 
@@ -143,11 +162,13 @@ impl<'a> FreeRun<'a> {
     fn rows(&self) -> Option<Rows> {
         let (record, d_y) = (self.record, self.record.d_y);
         let columns = self.theta.len() + self.model.states.len();
-        let thinning = (record.outputs.len() * columns).div_ceil(ENTRIES).max(1);
-        let places: Vec<(usize, usize)> = (0..record.len())
+        let thinning = (record.outputs.len() * columns)
+            .div_ceil(MOST_ENTRIES)
+            .max(1);
+        let places: Vec<Place> = (0..record.len())
             .step_by(thinning)
-            .flat_map(|k| (0..d_y).map(move |j| (k, j)))
-            .filter(|(k, j)| record.output(*k)[*j].is_finite())
+            .flat_map(|sample| (0..d_y).map(move |channel| Place { sample, channel }))
+            .filter(|p| record.output(p.sample)[p.channel].is_finite())
             .collect();
         let unweighted = Rows {
             weights: vec![1.0; d_y],
@@ -155,8 +176,8 @@ impl<'a> FreeRun<'a> {
         };
         let residuals = self.residuals(&unweighted, &self.outputs());
         let weight = |j: usize| {
-            let count = unweighted.places.iter().filter(|row| row.1 == j).count();
-            let square = unweighted.own(j, &residuals) / count as f64;
+            let count = unweighted.places.iter().filter(|p| p.channel == j).count();
+            let square = unweighted.squares_of(j, &residuals) / count as f64;
             if square > 0.0 {
                 1.0 / square.sqrt()
             } else {
@@ -172,47 +193,50 @@ impl<'a> FreeRun<'a> {
 
     /// Weighted residuals.
     fn residuals(&self, rows: &Rows, outputs: &Trajectory) -> Vec<f64> {
-        let one = |(k, j): &(usize, usize)| {
-            rows.weights[*j] * (self.record.output(*k)[*j] - outputs.row(*k)[*j])
+        let weighted = |&Place { sample, channel }: &Place| {
+            let read = self.record.output(sample)[channel];
+            rows.weights[channel] * (read - outputs.row(sample)[channel])
         };
-        rows.places.iter().map(one).collect()
+        rows.places.iter().map(weighted).collect()
     }
 
     /// Least squares on the free run from here, over θ, the start and the factor of a candidate
     /// (Levenberg and Marquardt).
     fn refit(&self, c: usize, rows: &Rows, candidate: Option<&Candidate>) -> Option<Refit<'a>> {
         let (p, n) = (self.theta.len(), self.model.states.len());
-        let of = |run: FreeRun<'a>, factor: f64| -> Option<(Refit<'a>, Vec<f64>, Vec<f64>)> {
+        let refitted = |run: FreeRun<'a>, factor: f64| -> Option<Refit<'a>> {
             let outputs = run.outputs();
             let signal = candidate.and_then(|wanted| {
                 let all = run.candidates(c, &outputs, 0);
-                all.into_iter().find(|(one, _)| one == wanted)
+                all.into_iter().find(|signal| signal.candidate == *wanted)
             });
-            let column = signal.map_or(vec![], |(_, signal)| rows.column(c, &signal));
+            let column = signal.map_or(vec![], |signal| rows.column(c, &signal.values));
             let mut left = run.residuals(rows, &outputs);
             left.iter_mut()
                 .zip(&column)
                 .for_each(|(r, g)| *r -= factor * g);
             let squares = dot(&left, &left);
             let refit = Refit {
-                own: rows.own(c, &left),
+                channel_squares: rows.squares_of(c, &left),
                 run,
                 factor,
                 squares,
+                left,
+                column,
             };
-            squares.is_finite().then_some((refit, left, column))
+            squares.is_finite().then_some(refit)
         };
-        let (mut best, mut left, mut column) = of(self.clone(), 0.0)?;
+        let mut best = refitted(self.clone(), 0.0)?;
         let mut damping = 1e-3;
         for _ in 0..REFIT_STEPS {
             let mut sensitivities = best.run.sensitivities(rows)?;
             if candidate.is_some() {
-                sensitivities = with_column(&sensitivities, &column);
+                sensitivities = with_column(&sensitivities, &best.column);
             }
             let before = best.squares;
             let columns = Columns::new(sensitivities);
             while damping < 1e6 {
-                let Some(step) = columns.step(&left, damping) else {
+                let Some(step) = columns.step(&best.left, damping) else {
                     damping *= 10.0;
                     continue;
                 };
@@ -221,9 +245,9 @@ impl<'a> FreeRun<'a> {
                 let start: Vec<f64> = (0..n).map(|i| run.states.row(0)[i] + step[p + i]).collect();
                 run.states = score::free_run(run.stepper, run.record, &run.theta, &start);
                 let factor = best.factor + step.get(p + n).unwrap_or(&0.0);
-                match of(run, factor) {
-                    Some(better) if better.0.squares < best.squares => {
-                        (best, left, column) = better;
+                match refitted(run, factor) {
+                    Some(better) if better.squares < best.squares => {
+                        best = better;
                         damping *= 0.1;
                         break;
                     }
@@ -238,12 +262,7 @@ impl<'a> FreeRun<'a> {
     }
 
     /// Candidates, each with its value at every sample.
-    fn candidates(
-        &self,
-        c: usize,
-        outputs: &Trajectory,
-        lags: usize,
-    ) -> Vec<(Candidate, Vec<f64>)> {
+    fn candidates(&self, c: usize, outputs: &Trajectory, lags: usize) -> Vec<Signal> {
         let (record, model) = (self.record, self.model);
         let n = record.len();
         let time = &record.time;
@@ -253,12 +272,15 @@ impl<'a> FreeRun<'a> {
             (output[b] - output[a]) / (time[b] - time[a])
         };
         let duration = time[n - 1] - time[0];
-        let mut found = vec![
-            (Candidate::Lag, (0..n).map(|k| -rate(k)).collect()),
-            (
-                Candidate::Time,
-                time.iter().map(|t| (t - time[0]) / duration).collect(),
-            ),
+        let mut candidates = vec![
+            Signal {
+                candidate: Candidate::Lag,
+                values: (0..n).map(|k| -rate(k)).collect(),
+            },
+            Signal {
+                candidate: Candidate::Time,
+                values: time.iter().map(|t| (t - time[0]) / duration).collect(),
+            },
         ];
         let mut signal = |name: String, values: Vec<f64>| {
             let mean = values.iter().sum::<f64>() / n as f64;
@@ -266,17 +288,17 @@ impl<'a> FreeRun<'a> {
             let mut lag = 0;
             while lag <= lags {
                 let before = |k: usize| about[k.saturating_sub(lag)];
-                found.push((
-                    Candidate::Signal(name.clone(), lag),
-                    (0..n).map(before).collect(),
-                ));
+                candidates.push(Signal {
+                    candidate: Candidate::Signal(name.clone(), lag),
+                    values: (0..n).map(before).collect(),
+                });
                 lag = (2 * lag).max(1);
             }
             let squares = about.iter().map(|v| v * v).collect();
-            found.push((
-                Candidate::Signal(format!("the square of {name}"), 0),
-                squares,
-            ));
+            candidates.push(Signal {
+                candidate: Candidate::Signal(format!("the square of {name}"), 0),
+                values: squares,
+            });
         };
         for (j, input) in model.inputs.iter().enumerate() {
             let values = record.inputs.iter().skip(j).step_by(record.d_u);
@@ -285,7 +307,7 @@ impl<'a> FreeRun<'a> {
         for (i, state) in model.states.iter().enumerate() {
             signal(state.name.clone(), self.states.column(i).collect());
         }
-        found
+        candidates
     }
 
     /// J, weighted: ∂y/∂θ and ∂y/∂x_0 along the free run.
@@ -294,7 +316,7 @@ impl<'a> FreeRun<'a> {
         let (record, stepper, system) = (self.record, self.stepper, self.stepper.system());
         let (n, p, d_y) = (system.states(), self.theta.len(), record.d_y);
         let width = p + n;
-        let mut found = Matrix::zeros(rows.len(), width);
+        let mut sensitivities = Matrix::zeros(rows.len(), width);
         let (mut scratch, mut ws, mut step) =
             (stepper.scratch(), system.workspace(), stepper.linearised());
         let (mut h, mut h_x) = (vec![0.0; d_y], vec![0.0; d_y * n]);
@@ -305,13 +327,13 @@ impl<'a> FreeRun<'a> {
         let mut row = 0;
         for k in 0..record.len() {
             let at = record.point(k, self.states.row(k), &self.theta);
-            if rows.get(row).is_some_and(|r| r.0 == k) {
+            if rows.get(row).is_some_and(|place| place.sample == k) {
                 system.linearise_measurement(&mut ws, at, &mut h, &mut h_x);
             }
-            while let Some(&(_, j)) = rows.get(row).filter(|r| r.0 == k) {
+            while let Some(&Place { channel: j, .. }) = rows.get(row).filter(|r| r.sample == k) {
                 for column in 0..width {
                     let seen = (0..n).map(|i| h_x[j * n + i] * s[i * width + column]);
-                    found[(row, column)] = weights[j] * seen.sum::<f64>();
+                    sensitivities[(row, column)] = weights[j] * seen.sum::<f64>();
                 }
                 row += 1;
             }
@@ -329,38 +351,43 @@ impl<'a> FreeRun<'a> {
                         }
                     }
                 }
-                for (own, f_theta) in stepper
+                for (row, f_theta) in stepper
                     .rows()
                     .iter()
                     .zip(step.f_theta.chunks_exact(p.max(1)))
                 {
-                    let target = &mut next[own * width..own * width + p];
+                    let target = &mut next[row * width..row * width + p];
                     target.iter_mut().zip(f_theta).for_each(|(t, v)| *t += v);
                 }
                 std::mem::swap(&mut s, &mut next);
             }
         }
-        found.data().iter().all(|v| v.is_finite()).then_some(found)
+        sensitivities
+            .data()
+            .iter()
+            .all(|v| v.is_finite())
+            .then_some(sensitivities)
     }
 }
 
 impl Rows {
     /// The sum of squares of the rows of a channel.
-    fn own(&self, c: usize, values: &[f64]) -> f64 {
-        let pairs = self.places.iter().zip(values).filter(|(row, _)| row.1 == c);
-        pairs.map(|(_, v)| v * v).sum()
+    fn squares_of(&self, c: usize, values: &[f64]) -> f64 {
+        let rows = self.places.iter().zip(values);
+        let rows = rows.filter(|(place, _)| place.channel == c);
+        rows.map(|(_, v)| v * v).sum()
     }
 
     /// A signal in the rows of a channel.
     fn column(&self, c: usize, signal: &[f64]) -> Vec<f64> {
-        let one = |(k, j): &(usize, usize)| {
-            if *j == c {
-                signal[*k] * self.weights[c]
+        let weighted = |place: &Place| {
+            if place.channel == c {
+                signal[place.sample] * self.weights[c]
             } else {
                 0.0
             }
         };
-        self.places.iter().map(one).collect()
+        self.places.iter().map(weighted).collect()
     }
 }
 
@@ -385,10 +412,10 @@ impl Columns {
         let p = columns.columns();
         let mut sizes = vec![1.0; p];
         for (j, size) in sizes.iter_mut().enumerate() {
-            let own = dot(columns.column(j), columns.column(j)).sqrt();
-            if own > 0.0 {
-                columns.column_mut(j).iter_mut().for_each(|v| *v /= own);
-                *size = own;
+            let length = dot(columns.column(j), columns.column(j)).sqrt();
+            if length > 0.0 {
+                columns.column_mut(j).iter_mut().for_each(|v| *v /= length);
+                *size = length;
             }
         }
         let below = |j: usize| -> Vec<f64> {
@@ -420,7 +447,9 @@ impl Columns {
 
     /// The damped step that lowers what is left.
     fn step(&self, left: &[f64], damping: f64) -> Option<Vec<f64>> {
-        let mut step = self.factor(RIDGE.max(damping))?.solve(&self.products(left));
+        let mut step = self
+            .factor(DIAGONAL_RIDGE.max(damping))?
+            .solve(&self.products(left));
         step.iter_mut()
             .zip(&self.sizes)
             .for_each(|(x, size)| *x /= size);
@@ -438,7 +467,7 @@ impl Projection {
     fn new(matrix: Matrix) -> Option<Self> {
         let columns = Columns::new(matrix);
         Some(Self {
-            factor: columns.factor(RIDGE)?,
+            factor: columns.factor(DIAGONAL_RIDGE)?,
             columns,
         })
     }

@@ -140,7 +140,7 @@ pub struct Facts {
     pub noise: Noise,
     /// Variances under `noise` are this much larger, because misfits are correlated over samples;
     /// 1 for white noise.
-    #[serde(default = "one", alias = "repetition")]
+    #[serde(default = "factor_one", alias = "repetition")]
     pub variance_inflation: f64,
     /// Sizes of states and channels.
     #[serde(alias = "nominal")]
@@ -241,7 +241,7 @@ pub struct RecordFacts {
 }
 }
 
-fn one() -> f64 {
+fn factor_one() -> f64 {
     1.0
 }
 
@@ -331,17 +331,17 @@ impl Population {
             unit => format!(" {unit}"),
         };
         let spread = size(self.spread);
-        let of = format!("{}s", self.of());
+        let units = format!("{}s", self.of());
         match (self.varies, self.spread_interval) {
             (Varies::Slowly, _) => format!(
                 "the mean of what varies slowly, by {spread}{unit} about it and {}{unit} in a unit of time",
                 size(self.pace)
             ),
             (_, None) => {
-                format!("the mean over {of}, which differ by {spread}{unit}")
+                format!("the mean over {units}, which differ by {spread}{unit}")
             }
             (_, Some((low, high))) => format!(
-                "the mean over {of}, which differ by {spread}{unit} (95 %: {} … {})",
+                "the mean over {units}, which differ by {spread}{unit} (95 %: {} … {})",
                 size(low),
                 size(high)
             ),
@@ -390,7 +390,7 @@ impl fmt::Display for BoundName {
 }
 
 /// Standard deviations within which a normal variable lies with 95 %.
-pub(super) const REACH: f64 = 1.959_963_984_540_054;
+pub(super) const NORMAL_95_DEVIATIONS: f64 = 1.959_963_984_540_054;
 
 /// Where more of a constant's variance than this is that of its prior, it is prior and not data.
 pub const PRIOR_SHARE: f64 = 0.5;
@@ -400,7 +400,7 @@ impl Constant {
     /// guess.
     pub fn new(unknown: &Unknown, theta: f64, variance: f64, rough: f64) -> Self {
         let (value, std) = unknown.value_and_std(theta, variance);
-        let reach = REACH * variance.max(0.0).sqrt();
+        let reach = NORMAL_95_DEVIATIONS * variance.max(0.0).sqrt();
         let bounds = unknown.bounds();
         let bound = match theta {
             least if least == bounds.0 => Some(BoundName::Min),
@@ -557,14 +557,14 @@ impl Facts {
     /// leave open, and which is determined along all records with what was learned.
     pub(crate) fn has_answered(&self, warning: &Warning) -> bool {
         /// The part of a record that may stay open.
-        const LITTLE: f64 = 0.05;
+        const OPEN_SAMPLES_PART: f64 = 0.05;
         let Warning::PoorlySeen { state } = warning else {
             return false;
         };
         let records = self.records.iter();
         let mut open = records.filter_map(|r| r.poorly_determined.get(&state.name));
         let looked_at = matches!(state.sight, Sight::Partly | Sight::Undetermined);
-        looked_at && open.all(|part| *part < LITTLE)
+        looked_at && open.all(|part| *part < OPEN_SAMPLES_PART)
     }
 
     /// Whether the fit is not to be trusted: no start worked, a free run is no better than a constant or
@@ -699,8 +699,9 @@ pub(crate) fn constants(
     covariance: &PackedCovariance,
 ) -> Vec<Constant> {
     let rough = settings.parameter_variance;
-    let each = model.unknowns.iter().zip(theta).enumerate();
-    each.map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i), rough))
+    let constants = model.unknowns.iter().zip(theta).enumerate();
+    constants
+        .map(|(i, (unknown, &theta))| Constant::new(unknown, theta, covariance.variance(i), rough))
         .collect()
 }
 
@@ -708,7 +709,7 @@ pub(crate) fn constants(
 pub(super) fn correlation(count: usize, covariance: &PackedCovariance) -> Vec<Vec<f64>> {
     let packed = covariance.clone().to_packed();
     let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
-    let one = |i: usize, j: usize| {
+    let correlation = |i: usize, j: usize| {
         let ratio = entry(i, j) / (entry(i, i) * entry(j, j)).sqrt();
         if i == j || !ratio.is_finite() {
             f64::from(u8::from(i == j))
@@ -716,18 +717,25 @@ pub(super) fn correlation(count: usize, covariance: &PackedCovariance) -> Vec<Ve
             ratio.clamp(-1.0, 1.0)
         }
     };
-    let row = |i: usize| (0..count).map(|j| one(i, j)).collect();
+    let row = |i: usize| (0..count).map(|j| correlation(i, j)).collect();
     (0..count).map(row).collect()
 }
 
-/// Constants that trade off: groups of names with correlations this strong, and the weakest of them.
-pub fn trading(facts: &Facts) -> Vec<(Vec<&str>, f64)> {
-    const STRONG: f64 = 0.95;
+/// Constants that trade off.
+pub struct Trading<'a> {
+    pub names: Vec<&'a str>,
+    /// The size of the weakest of their strong correlations.
+    pub weakest: f64,
+}
+
+/// Groups of constants that trade off.
+pub fn trading(facts: &Facts) -> Vec<Trading<'_>> {
+    const STRONG_CORRELATION: f64 = 0.95;
     let count = facts.correlation.len().min(facts.unknowns.len());
     let mut group: Vec<usize> = (0..count).collect();
     for i in 0..count {
         for j in 0..i {
-            if facts.correlation[i][j].abs() >= STRONG {
+            if facts.correlation[i][j].abs() >= STRONG_CORRELATION {
                 let (from, to) = (group[i].max(group[j]), group[i].min(group[j]));
                 group
                     .iter_mut()
@@ -744,9 +752,12 @@ pub fn trading(facts: &Facts) -> Vec<(Vec<&str>, f64)> {
             .flat_map(|&i| members.iter().map(move |&j| (i, j)));
         let strong = pairs
             .map(|(i, j)| facts.correlation[i][j].abs())
-            .filter(|r| *r >= STRONG);
+            .filter(|r| *r >= STRONG_CORRELATION);
         let names = members.iter().map(|&i| facts.unknowns[i].name.as_str());
-        (names.collect(), strong.fold(1.0, f64::min))
+        Trading {
+            names: names.collect(),
+            weakest: strong.fold(1.0, f64::min),
+        }
     });
     named.collect()
 }

@@ -17,17 +17,17 @@ use crate::numerics::linalg::PackedCovariance;
 use crate::record::{Record, Source};
 
 /// What a constant that stands still walks by in a sample, as a part of its scale: rounding.
-const STILL: f64 = 1e-8;
+const STILL_WALK_PART: f64 = 1e-8;
 
 /// Labels in the order in which they come first.
 pub(crate) fn distinct<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut found: Vec<String> = vec![];
+    let mut distinct: Vec<String> = vec![];
     for label in labels {
-        if !found.contains(label) {
-            found.push(label.clone());
+        if !distinct.contains(label) {
+            distinct.push(label.clone());
         }
     }
-    found
+    distinct
 }
 
 /// A model that knows the groups, and records with the numbers of theirs.
@@ -75,13 +75,13 @@ pub(super) fn grouped(model: &Model, data: Data) -> Result<Option<Grouped>, Erro
     }
     let labels = distinct(data.train.iter().filter_map(|s| s.group.as_ref()));
     let model = model.for_groups(&labels)?;
-    let each = |source: &Source| Source {
+    let numbered_source = |source: &Source| Source {
         record: numbered(&model, &source.record, source.group.as_deref()),
         ..source.clone()
     };
     Ok(Some(Grouped {
-        train: data.train.iter().map(each).collect(),
-        validate: data.validate.iter().map(each).collect(),
+        train: data.train.iter().map(numbered_source).collect(),
+        validate: data.validate.iter().map(numbered_source).collect(),
         model,
     }))
 }
@@ -106,18 +106,19 @@ impl Entries {
     /// Of the fit for one group, or for none of them.
     fn new(model: &Model, group: Option<usize>) -> Self {
         let groups = model.group_entries();
-        let is_own = |i: usize| groups.iter().any(|(_, own)| own.contains(&i));
+        let is_of_group = |i: usize| groups.iter().any(|(_, range)| range.contains(&i));
         let added = |i: usize| {
-            let (_, own) = groups.iter().find(|(place, _)| *place == i)?;
-            Some(own.start + group?)
+            let (_, range) = groups.iter().find(|(place, _)| *place == i)?;
+            Some(range.start + group?)
         };
-        let kept = (0..model.system.parameters()).filter(|&i| !is_own(i));
+        let kept = (0..model.system.parameters()).filter(|&i| !is_of_group(i));
         Self(kept.map(|i| (i, added(i))).collect())
     }
 
     fn apply(&self, from: &[f64]) -> Vec<f64> {
-        let each = self.0.iter();
-        each.map(|&(i, added)| from[i] + added.map_or(0.0, |j| from[j]))
+        let entries = self.0.iter();
+        entries
+            .map(|&(i, added)| from[i] + added.map_or(0.0, |j| from[j]))
             .collect()
     }
 
@@ -127,11 +128,15 @@ impl Entries {
         let entry = |i: usize, j: usize| packed[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)];
         let terms = |at: (usize, Option<usize>)| std::iter::once(at.0).chain(at.1);
         let lower = (0..self.0.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));
-        let one = |(i, j): (usize, usize)| -> f64 {
+        let entry_of_group = |(i, j): (usize, usize)| -> f64 {
             let pairs = terms(self.0[i]).flat_map(|a| terms(self.0[j]).map(move |b| (a, b)));
             pairs.map(|(a, b)| entry(a, b)).sum()
         };
-        PackedCovariance::from_packed(self.0.len(), lower.map(one).collect(), from.precision())
+        PackedCovariance::from_packed(
+            self.0.len(),
+            lower.map(entry_of_group).collect(),
+            from.precision(),
+        )
     }
 }
 
@@ -150,14 +155,20 @@ impl Fit {
         }
         let group = labels.iter().position(|l| Some(l.as_str()) == label);
         let entries = Entries::new(&self.model, group);
-        let own = group.map(|g| labels[g].clone());
-        let model = self.model.for_groups(own.as_slice())?;
+        let known_label = group.map(|g| labels[g].clone());
+        let model = self.model.for_groups(known_label.as_slice())?;
         let theta = entries.apply(&self.theta);
         let covariance = entries.covariance(&self.covariance);
-        let facts = self.facts_for(&model, &entries, own.as_deref(), &theta, &covariance);
+        let facts = self.facts_for(
+            &model,
+            &entries,
+            known_label.as_deref(),
+            &theta,
+            &covariance,
+        );
         let tracks = self.tracks.iter().filter(|track| {
-            let of = &self.facts_of(track).group;
-            own.is_none() || *of == own
+            let track_group = &self.facts_of(track).group;
+            known_label.is_none() || *track_group == known_label
         });
         let tracks = tracks.map(|track| self.track_for(&model, &facts, track));
         let members = self.members.iter().map(|member| member.for_group(label));
@@ -201,13 +212,13 @@ impl Fit {
         for (constant, before) in facts.unknowns.iter_mut().zip(before) {
             constant.population = before.population;
         }
-        // the states of groups are behind all others, in the order of their constants
+        // the states of groups come after all others, in the order of their constants
         for (place, _) in self.model.group_entries() {
             let population = facts.unknowns[place].population.as_ref();
             let spread = population.map_or(0.0, |p: &Population| p.spread);
             let scale = model.unknowns[place].difference_scale();
-            let spread = spread.max(STILL * scale);
-            let walk = (STILL * scale).powi(2);
+            let spread = spread.max(STILL_WALK_PART * scale);
+            let walk = (STILL_WALK_PART * scale).powi(2);
             facts.noise.process.push(walk);
             facts.noise.start.push(spread * spread);
             facts.noise.start_mean.push(0.0);
@@ -291,11 +302,11 @@ impl Fit {
     }
 
     /// Refuses what must be asked of the fit for one group.
-    pub(super) fn refuse_groups(&self, what: &str) -> Result<(), Error> {
+    pub(super) fn refuse_groups(&self, advice: &str) -> Result<(), Error> {
         match self.model.groups() {
             [] => Ok(()),
             known => Err(Error::Setting(format!(
-                "this fit has values for {} groups: {what} with the fit for one of them, or for a new one (`for_group`)",
+                "this fit has values for {} groups: {advice} with the fit for one of them, or for a new one (`for_group`)",
                 known.len()
             ))),
         }

@@ -13,7 +13,7 @@ use crate::record::Record;
 use crate::solve::{self, Observer, Problem, Quiet, Trial};
 
 /// The fewest samples of a block: a tenth of them finds its start.
-const FEWEST: usize = 50;
+const FEWEST_SAMPLES_OF_BLOCK: usize = 50;
 
 described! {
 /// What came of blocks that were held back.
@@ -40,47 +40,53 @@ pub(super) fn held_out(
     let records = opened.records();
     let whole = records.len() >= folds;
     let shortest = records.iter().map(Record::len).min().unwrap_or(0);
-    if folds < 2 || (!whole && shortest / folds < FEWEST) {
-        let most = shortest / FEWEST;
+    if folds < 2 || (!whole && shortest / folds < FEWEST_SAMPLES_OF_BLOCK) {
+        let most = shortest / FEWEST_SAMPLES_OF_BLOCK;
         return Err(Error::Setting(if most < 2 {
             "the records are too short to hold blocks back; leave ⟦folds⟧ out".into()
         } else {
             format!(
-                "⟦folds⟧ must be between 2 and {most}: a block has {FEWEST} samples at the least"
+                "⟦folds⟧ must be between 2 and {most}: a block has {FEWEST_SAMPLES_OF_BLOCK} samples at the least"
             )
         }));
     }
     let solver = solve::find(&opened.fit.facts.solver)?;
-    let mut found = HeldOut {
+    let mut held_out = HeldOut {
         nrmse: None,
         folds: vec![],
         records: whole,
     };
     let (mut sum, mut all) = (0.0, 0.0);
     for fold in 0..folds {
-        let (square, count) = opened.with(|problem| {
+        let FoldError { squares, readings } = opened.with(|problem| {
             let mut quiet = Quiet::new(observer, Trial::Fold(fold + 1, folds));
-            one(opened, solver, problem, fold, folds, &mut quiet)
+            fold_error(opened, solver, problem, fold, folds, &mut quiet)
         })?;
-        let error = (square / count).sqrt();
-        found.folds.push(error.is_finite().then_some(error));
-        sum += square;
-        all += count;
+        let error = (squares / readings).sqrt();
+        held_out.folds.push(error.is_finite().then_some(error));
+        sum += squares;
+        all += readings;
     }
     let error = f64::sqrt(sum / all);
-    found.nrmse = error.is_finite().then_some(error);
-    Ok(found)
+    held_out.nrmse = error.is_finite().then_some(error);
+    Ok(held_out)
 }
 
-/// Sum of squares over range of the errors on one fold, and their number.
-fn one(
+/// The errors on one fold: the sum of their squares, in ranges, and their number.
+struct FoldError {
+    squares: f64,
+    readings: f64,
+}
+
+/// Learns from the other folds, and predicts this one.
+fn fold_error(
     opened: &Reopened,
     solver: &dyn solve::Solver,
     problem: &Problem,
     fold: usize,
     folds: usize,
     observer: &mut dyn Observer,
-) -> Result<(f64, f64), Error> {
+) -> Result<FoldError, Error> {
     let count = problem.records.len();
     let whole = count >= folds;
     let place = |record: &Record| {
@@ -102,13 +108,18 @@ fn one(
         let left = [0..out.start, out.end..record.len()];
         left.into_iter().filter(|r| r.len() > 1).collect()
     });
-    let own = blind.of(problem);
+    let rest = blind.of(problem);
     let fit = opened.fit;
-    let start = own.start_of_half(&fit.theta, fit.facts.seed);
-    let learned = match solve::kept::learn(solver, &own, start, observer) {
+    let start = rest.start_of_half(&fit.theta, fit.facts.seed);
+    let learned = match solve::kept::learn(solver, &rest, start, observer) {
         Ok(learned) if !learned.stopped => learned,
         Ok(_) => return Err(Error::Stopped),
-        Err(Error::Diverged(_)) => return Ok((f64::INFINITY, 1.0)),
+        Err(Error::Diverged(_)) => {
+            return Ok(FoldError {
+                squares: f64::INFINITY,
+                readings: 1.0,
+            });
+        }
         Err(error) => return Err(error),
     };
     let predictor = Predictor {
@@ -118,7 +129,7 @@ fn one(
         variance_inflation: learned.variance_inflation,
         ..fit.predictor()
     };
-    let (mut square, mut readings) = (0.0, 0.0);
+    let (mut squares, mut readings) = (0.0, 0.0);
     for record in problem.records {
         let out = block(record);
         if out.len() < 2 {
@@ -134,10 +145,10 @@ fn one(
                 .enumerate()
                 .filter(|(_, y)| !y.is_nan())
             {
-                square += ((y - row[c]) / predictor.range[c]).powi(2);
+                squares += ((y - row[c]) / predictor.range[c]).powi(2);
                 readings += 1.0;
             }
         }
     }
-    Ok((square, readings))
+    Ok(FoldError { squares, readings })
 }

@@ -18,7 +18,7 @@ pub fn normalised(fit: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
         .map(|v| if v.is_finite() { v } else { 0.0 })
         .collect();
     let mut filter = ExtendedFilter::new(&stepper, track.smoothed.row(0), &variances);
-    let mut found = vec![vec![]; model.measurements.len()];
+    let mut innovations = vec![vec![]; model.measurements.len()];
     for k in 0..record.len() {
         if k > 0 {
             let at = record.point(k - 1, &[], &fit.theta);
@@ -32,9 +32,9 @@ pub fn normalised(fit: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
             let corrected = filter.correct(channel, *y, noise.measurement[channel]);
             // the first sample has had its part in the start
             if let Some((innovation, s)) = corrected.filter(|_| k > 0) {
-                found[channel].push((k, innovation / s.sqrt()));
+                innovations[channel].push((k, innovation / s.sqrt()));
             }
         }
     }
-    Some(found)
+    Some(innovations)
 }

@@ -11,15 +11,15 @@ use crate::numerics::linalg::cholesky::Factor;
 use crate::numerics::linalg::matrix::Matrix;
 
 /// Part of the squares of the defects that a lag must explain, beside what the equations could.
-const EXPLAINS: f64 = 0.6;
+const EXPLAINED_SQUARES_PART: f64 = 0.6;
 /// The factors of F_τ u and of u cancel up to this part.
-const CANCEL: f64 = 0.5;
+const CANCELLED_FACTOR_PART: f64 = 0.5;
 /// From one time constant to the next.
-const GRID: f64 = 1.3;
+const LAG_GRID_RATIO: f64 = 1.3;
 /// Added to the unit diagonal of the normal equations.
-const RIDGE: f64 = 1e-10;
+const DIAGONAL_RIDGE: f64 = 1e-10;
 /// Samples at the most.
-const SAMPLES: usize = 5000;
+const MOST_SAMPLES: usize = 5000;
 
 /// An input that acts late, or is seen late.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub(super) struct Late {
 pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
     let record = &track.record;
     let n = model.states.len();
-    let samples = record.len().min(SAMPLES);
+    let samples = record.len().min(MOST_SAMPLES);
     let column = |matrix: &[f64], width: usize, j: usize| -> Vec<f64> {
         matrix
             .chunks_exact(width)
@@ -68,7 +68,7 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
             let mut columns = known.clone();
             columns.extend(inputs.map(|i| column(&record.inputs, record.d_u, i)));
             columns.push(column(&record.inputs, record.d_u, j));
-            let Some((before, _)) = regress(&columns, &defects) else {
+            let Some(without_lag) = regress(&columns, &defects) else {
                 continue;
             };
             let duration = record.time[samples - 1] - record.time[0];
@@ -80,12 +80,13 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
                     lag,
                 );
                 columns.push(late);
-                if let Some((after, factors)) = regress(&columns, &defects) {
-                    let explained = 1.0 - after / before;
+                if let Some(Regression { left, factors }) = regress(&columns, &defects) {
+                    let explained = 1.0 - left / without_lag.left;
                     let [now, then] = [factors[factors.len() - 2], factors[factors.len() - 1]];
-                    let shifted = now * then < 0.0 && (now + then).abs() < CANCEL * then.abs();
+                    let shifted =
+                        now * then < 0.0 && (now + then).abs() < CANCELLED_FACTOR_PART * then.abs();
                     let better = best.as_ref().is_none_or(|b| explained > b.explained);
-                    if shifted && explained >= EXPLAINS && better {
+                    if shifted && explained >= EXPLAINED_SQUARES_PART && better {
                         best = Some(Late {
                             input: name.name.clone(),
                             lag,
@@ -94,7 +95,7 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
                     }
                 }
                 columns.pop();
-                lag *= GRID;
+                lag *= LAG_GRID_RATIO;
             }
         }
     }
@@ -104,17 +105,23 @@ pub(super) fn input(model: &Model, track: &Track) -> Option<Late> {
 /// A signal through a first-order lag.
 fn lagged(time: &[f64], signal: &[f64], lag: f64) -> Vec<f64> {
     let mut state = signal[0];
-    let mut found = vec![state];
+    let mut late = vec![state];
     for k in 1..signal.len() {
         let keep = (-(time[k] - time[k - 1]) / lag).exp();
         state = keep * state + (1.0 - keep) * signal[k - 1];
-        found.push(state);
+        late.push(state);
     }
-    found
+    late
 }
 
-/// What least squares leave of the squares, and the factors; `None` where there are no numbers.
-fn regress(columns: &[Vec<f64>], values: &[f64]) -> Option<(f64, Vec<f64>)> {
+/// What least squares leave of the sum of squares, and the factors.
+struct Regression {
+    left: f64,
+    factors: Vec<f64>,
+}
+
+/// Least squares; `None` where they leave the finite numbers.
+fn regress(columns: &[Vec<f64>], values: &[f64]) -> Option<Regression> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let sizes: Vec<f64> = columns
         .iter()
@@ -122,7 +129,8 @@ fn regress(columns: &[Vec<f64>], values: &[f64]) -> Option<(f64, Vec<f64>)> {
         .collect();
     let p = columns.len();
     let normal = Matrix::from_fn(p, p, |i, j| {
-        dot(&columns[i], &columns[j]) / (sizes[i] * sizes[j]) + if i == j { RIDGE } else { 0.0 }
+        dot(&columns[i], &columns[j]) / (sizes[i] * sizes[j])
+            + if i == j { DIAGONAL_RIDGE } else { 0.0 }
     });
     let right: Vec<f64> = (0..p)
         .map(|i| dot(&columns[i], values) / sizes[i])
@@ -137,5 +145,8 @@ fn regress(columns: &[Vec<f64>], values: &[f64]) -> Option<(f64, Vec<f64>)> {
         left.iter_mut().zip(column).for_each(|(l, v)| *l -= x * v);
     }
     let square = dot(&left, &left);
-    (square.is_finite() && square > 0.0).then_some((square, factors))
+    (square.is_finite() && square > 0.0).then_some(Regression {
+        left: square,
+        factors,
+    })
 }

@@ -5,7 +5,7 @@
 //! and a random start. (3) The solver learns. (4) The states are smoothed with what was learned,
 //! and the free run is scored.
 
-use super::ensemble::{self, Band};
+use super::ensemble::{self, Band, Weighted};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::other_values::OtherValues;
 use super::suspects::{SetAside, refuse};
@@ -26,7 +26,7 @@ use crate::solve::starts::Seeded;
 use crate::solve::{self, Equipment, Learned, Observer, PassReport, Problem, Solver, registry};
 
 /// Times that a fit is made at the most, each without the readings that the one before contradicts.
-const ROUNDS: usize = 3;
+const MOST_ROUNDS: usize = 3;
 
 /// Records by what they serve for.
 #[derive(Debug, Clone, Copy)]
@@ -146,14 +146,14 @@ pub fn check(model: &Model, records: &[Record]) -> Result<Check, Error> {
     look::sampling::usable(model, records, &[])?;
     let (mut used, mut named) = (vec![], vec![]);
     for record in records {
-        let found = look::suspects::gross(record);
-        refuse(model, record, &record.name, &found, 1)?;
+        let gross = look::suspects::gross(record);
+        refuse(model, record, &record.name, &gross, 1)?;
         named.extend(
-            found
+            gross
                 .iter()
                 .map(|f| f.named(model, record, &record.name, 1)),
         );
-        used.push(look::suspects::without(record, &found));
+        used.push(look::suspects::without(record, &gross));
     }
     let (model, prior, dt) = looked_at(model, &used)?;
     Ok(Check {
@@ -219,7 +219,7 @@ fn go(
         let judge = |problem: &Problem, learned: &Learned, stopped: bool| {
             judges.then(|| {
                 let judged = set_aside.judged(problem, data, learned);
-                let again = round < ROUNDS && !stopped && !judged.is_like(&set_aside);
+                let again = round < MOST_ROUNDS && !stopped && !judged.is_like(&set_aside);
                 (judged, again)
             })
         };
@@ -334,18 +334,18 @@ fn once(
                 fit.facts.relevance = relevance::relevance(&fit);
                 Ok::<_, Error>(fit)
             })?;
-            let own = kept.attempts.iter().filter(|a| a.seed == seed);
-            fit.facts.attempts = own.cloned().collect();
+            let own_attempts = kept.attempts.iter().filter(|a| a.seed == seed);
+            fit.facts.attempts = own_attempts.cloned().collect();
             let others = kept.elsewhere.iter();
             let others = others.map(|e| OtherValues::of(&fit.model, &fit.facts.unknowns, e));
             fit.facts.other_values = others.filter(|o| !o.constants.is_empty()).collect();
             fit.facts.structure = structure;
-            fits.push((weight, fit));
+            fits.push(Weighted { weight, value: fit });
         }
         attempts.extend(kept.attempts);
     }
     let mut fit = if fits.len() == 1 {
-        fits.remove(0).1
+        fits.remove(0).value
     } else {
         together(fits, &stepper, data)
     };
@@ -458,14 +458,15 @@ fn record_facts(fit: &Fit, stepper: &Stepper, data: Data, tracks: &[Track]) -> V
 }
 
 /// Several fits as one; the first is the best.
-fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit {
-    let mut fit = members[0].1.clone();
-    members.sort_by_key(|(_, m)| m.facts.seed);
+fn together(mut members: Vec<Weighted<Fit>>, stepper: &Stepper, data: Data) -> Fit {
+    let mut fit = members[0].value.clone();
+    members.sort_by_key(|m| m.value.facts.seed);
     let tracks: Vec<Track> = (0..fit.tracks.len())
         .map(|place| {
-            let tracks = members
-                .iter()
-                .map(|(weight, m)| (*weight, &m.tracks[place]));
+            let tracks = members.iter().map(|m| Weighted {
+                weight: m.weight,
+                value: &m.value.tracks[place],
+            });
             common_track(&tracks.collect::<Vec<_>>())
         })
         .collect();
@@ -473,50 +474,46 @@ fn together(mut members: Vec<(f64, Fit)>, stepper: &Stepper, data: Data) -> Fit 
     fit.tracks = tracks;
     fit.facts.findings = residuals::findings(&fit);
     fit.facts.residuals = diagnosis::tests(&fit);
-    let facts = members
-        .iter()
-        .enumerate()
-        .map(|(k, (weight, member))| MemberFacts {
-            seed: member.facts.seed,
-            weight: Some(*weight),
+    let facts = members.iter().enumerate().map(|(k, member)| {
+        let records = &member.value.facts.records;
+        MemberFacts {
+            seed: member.value.facts.seed,
+            weight: Some(member.weight),
             run: facts::member_folder(k),
-            nrmse: member
-                .facts
-                .records
-                .iter()
-                .map(|r| r.nrmse.clone())
-                .collect(),
-            mean_nrmse: member.facts.records.iter().map(|r| r.mean_nrmse).collect(),
-        });
+            nrmse: records.iter().map(|r| r.nrmse.clone()).collect(),
+            mean_nrmse: records.iter().map(|r| r.mean_nrmse).collect(),
+        }
+    });
     fit.facts.ensemble = facts.collect();
     fit.facts.unknowns = common_constants(&members);
-    fit.members = members.into_iter().map(|(_, member)| member).collect();
+    fit.members = members.into_iter().map(|member| member.value).collect();
     fit
 }
 
 /// The unknown constants of members that differ in structure, each with its weight: what the data
 /// do not decide between is part of the deviation. Those of equal weight are other starts of one
 /// structure, and the best speaks.
-fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
-    let sum: f64 = members.iter().map(|(weight, _)| weight).sum();
-    let best = members.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    let best = &best.expect("members").1.facts.unknowns;
-    let structure = members[0].1.facts.structure;
-    if members.iter().all(|(_, m)| m.facts.structure == structure) {
+fn common_constants(members: &[Weighted<Fit>]) -> Vec<Constant> {
+    let sum: f64 = members.iter().map(|m| m.weight).sum();
+    let best = members.iter().max_by(|a, b| a.weight.total_cmp(&b.weight));
+    let best = &best.expect("members").value.facts.unknowns;
+    let structure = members[0].value.facts.structure;
+    let mut structures = members.iter().map(|m| m.value.facts.structure);
+    if structures.all(|s| s == structure) {
         return best.clone();
     }
-    let weights: Vec<f64> = members.iter().map(|(weight, _)| weight / sum).collect();
+    let weights: Vec<f64> = members.iter().map(|m| m.weight / sum).collect();
     let soft = ensemble::softened(&weights);
     let mixed = |(i, constant): (usize, &Constant)| {
-        let each = || members.iter().map(|(_, m)| &m.facts.unknowns[i]);
-        let value: f64 = each().zip(&weights).map(|(c, w)| w * c.value).sum();
-        let variance: f64 = each()
+        let constants = || members.iter().map(|m| &m.value.facts.unknowns[i]);
+        let value: f64 = constants().zip(&weights).map(|(c, w)| w * c.value).sum();
+        let variance: f64 = constants()
             .zip(&soft)
             .map(|(c, w)| w * (c.std.powi(2) + (c.value - value).powi(2)))
             .sum();
-        let unknown = &members[0].1.model.unknowns[i];
-        let reach = facts::REACH * variance.sqrt();
-        let share: Option<Vec<f64>> = each().map(|c| c.prior_share).collect();
+        let unknown = &members[0].value.model.unknowns[i];
+        let reach = facts::NORMAL_95_DEVIATIONS * variance.sqrt();
+        let share: Option<Vec<f64>> = constants().map(|c| c.prior_share).collect();
         Constant {
             value,
             std: variance.sqrt(),
@@ -526,7 +523,7 @@ fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
             )),
             bound: constant
                 .bound
-                .filter(|b| each().all(|c| c.bound == Some(*b))),
+                .filter(|b| constants().all(|c| c.bound == Some(*b))),
             prior_share: share.map(|s| s.iter().zip(&weights).map(|(s, w)| s * w).sum()),
             ..constant.clone()
         }
@@ -534,19 +531,22 @@ fn common_constants(members: &[(f64, Fit)]) -> Vec<Constant> {
     best.iter().enumerate().map(mixed).collect()
 }
 
-/// What the members of an ensemble say together, each with its weight.
-fn common_track(members: &[(f64, &Track)]) -> Track {
-    let bands = members.iter().map(|(weight, m)| Band {
-        weight: *weight,
-        values: &m.smoothed,
-        deviations: &m.deviations,
+/// What the members of an ensemble say together.
+fn common_track(members: &[Weighted<&Track>]) -> Track {
+    let bands = members.iter().map(|m| Band {
+        weight: m.weight,
+        values: &m.value.smoothed,
+        deviations: &m.value.deviations,
     });
     let (smoothed, deviations) = ensemble::together(&bands.collect::<Vec<_>>());
     let common = |run: fn(&Track) -> &Trajectory| {
-        let runs = members.iter().map(|(weight, m)| (*weight, run(m)));
+        let runs = members.iter().map(|m| Weighted {
+            weight: m.weight,
+            value: run(m.value),
+        });
         ensemble::common_run(&runs.collect::<Vec<_>>())
     };
-    let first = members[0].1;
+    let first = members[0].value;
     Track {
         place: first.place,
         record: first.record.clone(),

@@ -41,7 +41,7 @@ pub use compare::{CompareOptions, Comparison, compare};
 pub use diagnosis::ResidualTest;
 pub use facts::{
     BoundName, Constant, Facts, MemberFacts, OwnValue, PassFacts, Population, RecordFacts, Role,
-    trading,
+    Trading, trading,
 };
 pub(crate) use group::distinct;
 pub use other_values::{OtherValue, OtherValues};
@@ -166,7 +166,12 @@ impl Fit {
             return self.predictor().predict(record, start);
         }
         let weights = self.facts.ensemble.iter().map(|m| m.weight.unwrap_or(1.0));
-        let members = weights.zip(self.members.iter().map(Self::predictor));
+        let members = weights
+            .zip(&self.members)
+            .map(|(weight, member)| ensemble::Weighted {
+                weight,
+                value: member.predictor(),
+            });
         ensemble::predict(&members.collect::<Vec<_>>(), record, start)
     }
 
@@ -179,11 +184,11 @@ impl Fit {
     /// The tracks of the records that were learned from; all where there are none.
     pub fn trained(&self) -> Vec<&Track> {
         let trained = |t: &&Track| self.facts_of(t).role == Role::Train;
-        let found: Vec<&Track> = self.tracks.iter().filter(trained).collect();
-        if found.is_empty() {
+        let training: Vec<&Track> = self.tracks.iter().filter(trained).collect();
+        if training.is_empty() {
             self.tracks.iter().collect()
         } else {
-            found
+            training
         }
     }
 

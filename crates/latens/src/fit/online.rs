@@ -74,7 +74,9 @@ impl Fit {
             model: &self.model,
             stepper: Stepper::new(&self.model, &self.model.system, dt),
             noise: Noise {
-                process: process.map(|(own, least)| own.max(*least)).collect(),
+                process: process
+                    .map(|(process, least)| process.max(*least))
+                    .collect(),
                 start: facts.scales.scale.iter().map(|s| s * s).collect(),
                 ..facts.noise.clone()
             },

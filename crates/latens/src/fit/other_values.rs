@@ -33,17 +33,18 @@ pub struct OtherValue {
 }
 
 /// Deviations by which a constant has to be elsewhere.
-const ELSEWHERE: f64 = 3.0;
+const ELSEWHERE_DEVIATIONS: f64 = 3.0;
 /// ln p that differs by less than this says nothing.
-const SAME: f64 = 1.0;
+const SAME_LOG_EVIDENCE: f64 = 1.0;
 
 impl OtherValues {
     /// Of a place beside the one whose constants are known.
     pub(super) fn of(model: &Model, kept: &[Constant], place: &Elsewhere) -> Self {
         let entries = model.unknowns.iter().zip(&place.constants);
         let values = entries.map(|(unknown, entry)| unknown.value(*entry));
-        let each = kept.iter().zip(values);
-        let elsewhere = each.filter(|(k, value)| (value - k.value).abs() > ELSEWHERE * k.std);
+        let constants = kept.iter().zip(values);
+        let elsewhere =
+            constants.filter(|(k, value)| (value - k.value).abs() > ELSEWHERE_DEVIATIONS * k.std);
         let constants = elsewhere.map(|(k, value)| OtherValue {
             name: k.name.clone(),
             unit: k.unit.clone(),
@@ -58,13 +59,13 @@ impl OtherValues {
 
     /// What they are, and what follows from it.
     pub fn words(&self) -> String {
-        let each = self.constants.iter().map(|c| {
+        let values = self.constants.iter().map(|c| {
             let value = text::with_unit(c.value, &c.unit);
             format!("{} = {value} (here {})", c.name, text::number(c.kept))
         });
-        let each: Vec<String> = each.collect();
-        let each: Vec<&str> = each.iter().map(String::as_str).collect();
-        let well = if self.evidence.abs() < SAME {
+        let values: Vec<String> = values.collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let well = if self.evidence.abs() < SAME_LOG_EVIDENCE {
             "as well"
         } else {
             "nearly as well"
@@ -76,7 +77,7 @@ impl OtherValues {
         };
         format!(
             "other values of the constants explain the records {well}: {}, with ln p {:.1} {which}; the deviations know nothing of that: bounds in the model file, a better guess or another record decide",
-            text::list(&each),
+            text::list(&values),
             self.evidence.abs()
         )
     }

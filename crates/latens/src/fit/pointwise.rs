@@ -22,9 +22,9 @@ use crate::numerics::Trajectory;
 use crate::numerics::step::Stepper;
 
 /// Deviations within which a bound shapes a posterior.
-const FELT: f64 = 8.0;
+const FELT_DEVIATIONS: f64 = 8.0;
 /// Draws of a prior within bounds that are tried for each one that is kept.
-const TRIES: usize = 10_000;
+const TRIES_PER_DRAW: usize = 10_000;
 
 impl Fit {
     /// Draws of δθ from the posterior: so many where it is normal, and those of the fit where a bound cuts it or
@@ -33,7 +33,7 @@ impl Fit {
         let n = self.theta.len();
         let felt = |i: usize| {
             let (least, most) = self.model.unknowns[i].bounds();
-            let reach = FELT * self.covariance.variance(i).sqrt();
+            let reach = FELT_DEVIATIONS * self.covariance.variance(i).sqrt();
             self.theta[i] - reach < least || self.theta[i] + reach > most
         };
         let cut = (0..self.model.unknowns.len()).any(felt);
@@ -78,7 +78,7 @@ impl Fit {
                 return z();
             };
             let (least, most) = unknown.bounds();
-            let mut inside = (0..TRIES)
+            let mut inside = (0..TRIES_PER_DRAW)
                 .map(|_| z())
                 .filter(|t| *t >= least && *t <= most);
             inside.next().unwrap_or_else(|| 0.0_f64.clamp(least, most))
@@ -120,25 +120,26 @@ impl Fit {
             noise: &noise,
         };
         let pass = base.forward(&track.smoothed);
-        let one = |draw: &Vec<f64>| {
+        let densities = |draw: &Vec<f64>| {
             let means = base.shift(&track.smoothed, draw, &pass);
             pass.log_densities(&means)
         };
-        draws.par_iter().map(one).collect()
+        draws.par_iter().map(densities).collect()
     }
 }
 
 impl Forward {
     /// −½ (ln 2πs + ν²/s) of each measurement; NaN where there is none.
     fn log_densities(&self, means: &Means) -> Vec<f64> {
-        let each = means.innovation.iter().zip(self.innovation_variances());
-        each.map(|(v, s)| {
-            if *s > 0.0 {
-                -0.5 * ((TAU * s).ln() + v * v / s)
-            } else {
-                f64::NAN
-            }
-        })
-        .collect()
+        let measurements = means.innovation.iter().zip(self.innovation_variances());
+        measurements
+            .map(|(v, s)| {
+                if *s > 0.0 {
+                    -0.5 * ((TAU * s).ln() + v * v / s)
+                } else {
+                    f64::NAN
+                }
+            })
+            .collect()
     }
 }

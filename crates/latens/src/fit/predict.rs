@@ -1,5 +1,5 @@
 //! A model put to use on a new record: its states estimated, or its course predicted, with bands,
-//! and whether to believe them.
+//! and how far to trust them.
 
 use crate::filter::bands::{Bands, Mode};
 use crate::filter::exact_trajectory;
@@ -15,18 +15,18 @@ use crate::record::Record;
 use crate::{Divergence, Error};
 
 /// Part of a prediction that may leave what training visited without a warning.
-const TOLERATED: f64 = 0.01;
+const TOLERATED_OUTSIDE_PART: f64 = 0.01;
 /// Gauss–Newton steps that find a start.
-pub(super) const STEPS: usize = 20;
+pub(super) const START_STEPS: usize = 20;
 /// Samples that find a start where nobody says how many, and of a short record this part.
-const WARM_UP: usize = 100;
-const WARM_UP_PART: usize = 10;
+const WARM_UP_SAMPLES: usize = 100;
+const WARM_UP_DIVISOR: usize = 10;
 /// Decades by which a record may loosen the process noise, and what its log likelihood must gain.
-const LOOSEST: i32 = 10;
-const CLEAR: f64 = 3.0;
+const LOOSEST_DECADES: i32 = 10;
+const CLEAR_LOG_LIKELIHOOD: f64 = 3.0;
 
 /// Factor on the process noise under which a simulation's start is uncertain.
-const EXACT_START: f64 = 1e-6;
+const EXACT_START_FACTOR: f64 = 1e-6;
 
 /// The samples of a record that were looked at before it is predicted, and the one after them.
 struct LookedAt {
@@ -80,7 +80,7 @@ impl Start<'_> {
     /// Samples that find a start where nobody says how many: a hundred, or a tenth of a shorter
     /// record.
     pub fn samples(record: &Record) -> usize {
-        (record.len() / WARM_UP_PART).clamp(1, WARM_UP)
+        (record.len() / WARM_UP_DIVISOR).clamp(1, WARM_UP_SAMPLES)
     }
 }
 
@@ -104,7 +104,7 @@ pub struct Prediction {
 impl Prediction {
     /// Whether it relies on what nobody has seen.
     pub fn extrapolates(&self) -> bool {
-        self.outside > TOLERATED
+        self.outside > TOLERATED_OUTSIDE_PART
     }
 }
 
@@ -181,26 +181,25 @@ impl Predictor<'_> {
         let from = looked_at.states.len() - 1;
         let rest = record.slice(from..record.len());
         let states = score::free_run(&stepper, &rest, self.theta, looked_at.states.row(from));
-        let (deviations, output_deviations) = if states.is_finite() {
+        let bands = if states.is_finite() {
             self.widened(self.bands(&stepper, record, &looked_at, &states))
         } else {
-            let endless = Bands::endless(rest.len(), system.states(), system.measurements());
-            (endless.states, endless.outputs)
+            Bands::endless(rest.len(), system.states(), system.measurements())
         };
         Prediction {
             from,
             outputs: score::outputs(&stepper, &rest, self.theta, &states),
             outside: region::outside(system, &rest, &states, self.regions),
             states,
-            deviations,
-            output_deviations,
+            deviations: bands.states,
+            output_deviations: bands.outputs,
         }
     }
 
     /// The bands of a free run from the last of the samples that were looked at.
     ///
-    /// One pass over both counts how the uncertain start hangs on θ and its states on each other;
-    /// where the start needed looser equations than the free run has, its variances alone.
+    /// One pass over both counts how the uncertain start is correlated with θ, and its states with each
+    /// other; where the start needed looser equations than the free run has, its variances alone count.
     fn bands(
         &self,
         stepper: &Stepper,
@@ -235,7 +234,7 @@ impl Predictor<'_> {
 
     /// Bands as wide as held-back blocks ask for, and no wider than sense allows: a sensor of 10 V
     /// is not at 5,000 V.
-    fn widened(&self, bands: Bands) -> (Trajectory, Trajectory) {
+    fn widened(&self, bands: Bands) -> Bands {
         const MOST_RANGES: f64 = 2.0;
         let wide = |mut deviations: Trajectory, range: &dyn Fn(usize) -> f64| {
             let width = deviations.width();
@@ -245,8 +244,10 @@ impl Predictor<'_> {
             deviations
         };
         // a scale is half a range
-        let states = wide(bands.states, &|i| 2.0 * self.scale[i]);
-        (states, wide(bands.outputs, &|c| self.range[c]))
+        Bands {
+            states: wide(bands.states, &|i| 2.0 * self.scale[i]),
+            outputs: wide(bands.outputs, &|c| self.range[c]),
+        }
     }
 
     /// The states at the first samples of a record, and the sample after them.
@@ -255,7 +256,7 @@ impl Predictor<'_> {
         if self.exact_start {
             let noise = self.open_start(&first, self.noise);
             let smoother = self.smoother(stepper, &first, &noise);
-            let (states, cost) = smoother.minimise(smoother.filtered(), STEPS);
+            let (states, cost) = smoother.minimise(smoother.filtered(), START_STEPS);
             let from = Smoothed {
                 deviations: states.clone(),
                 states,
@@ -264,7 +265,7 @@ impl Predictor<'_> {
             let states = exact_trajectory(stepper, &first, self.theta, &noise, &from);
             let noise = NoiseFactor(1.0).inflated(stepper, self, samples);
             let noise = self.open_start(&first, &noise);
-            let noise = noise.tightened(stepper, EXACT_START);
+            let noise = noise.tightened(stepper, EXACT_START_FACTOR);
             return LookedAt {
                 states,
                 noise,
@@ -284,23 +285,23 @@ impl Predictor<'_> {
     /// smaller than that, it is they that the middle of the states is held against, or the start
     /// would be drawn there by more than the data leave open.
     fn sharpened(&self, stepper: &Stepper, record: &Record, mut noise: Noise) -> Trajectory {
-        const ROUNDS: usize = 3;
-        const FAR: f64 = 0.1;
-        const LEAST: f64 = 1e-4;
+        const SHARPENING_ROUNDS: usize = 3;
+        const FAR_MISFIT_SQUARE: f64 = 0.1;
+        const LEAST_NOISE_FACTOR: f64 = 1e-4;
         let mut states = self.smoother(stepper, record, &noise).filtered();
         let readings = record.outputs.iter().filter(|y| !y.is_nan()).count();
-        for _ in 0..ROUNDS {
+        for _ in 0..SHARPENING_ROUNDS {
             let (next, cost) = self
                 .smoother(stepper, record, &noise)
-                .minimise(states, STEPS);
+                .minimise(states, START_STEPS);
             states = next;
             let square = 2.0 * cost.data / readings as f64;
-            if square.is_nan() || square > FAR || readings < 2 * self.scale.len() {
+            if square.is_nan() || square > FAR_MISFIT_SQUARE || readings < 2 * self.scale.len() {
                 break;
             }
             noise = Noise {
                 start: noise.start.clone(),
-                ..noise.times(square.max(LEAST))
+                ..noise.times(square.max(LEAST_NOISE_FACTOR))
             };
         }
         states
@@ -326,10 +327,10 @@ impl Predictor<'_> {
             }
         };
         let mut best = (NoiseFactor(1.0), likelihood(NoiseFactor(1.0)));
-        for decade in 1..=LOOSEST {
+        for decade in 1..=LOOSEST_DECADES {
             let next = NoiseFactor(10f64.powi(decade));
             let value = likelihood(next);
-            if value > best.1 + CLEAR {
+            if value > best.1 + CLEAR_LOG_LIKELIHOOD {
                 best = (next, value);
             }
         }
@@ -361,7 +362,7 @@ impl Predictor<'_> {
                     advice: "loosen the process noise, or take the smoother".into(),
                 })
             })?,
-            Mode::Smoother => smoother.minimise(smoother.filtered(), STEPS).0,
+            Mode::Smoother => smoother.minimise(smoother.filtered(), START_STEPS).0,
         };
         let consistency = smoother.forward(&states).consistency();
         let noise = self.open_start(record, &loosened.inflated(&stepper, self, record.len()));
@@ -389,8 +390,8 @@ impl Predictor<'_> {
 
     /// The variances of a start that somebody states: of how constants vary, nobody does.
     fn known_start(&self) -> Vec<f64> {
-        const KNOWN: f64 = 1e-9;
-        let known = self.scale.iter().map(|s| (KNOWN * s).powi(2));
+        const KNOWN_SCALE_PART: f64 = 1e-9;
+        let known = self.scale.iter().map(|s| (KNOWN_SCALE_PART * s).powi(2));
         let mut known: Vec<f64> = known.collect();
         for (_, state) in self.model.varying() {
             known[state] = self.scale[state].powi(2);

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::facts::REACH;
+use super::facts::NORMAL_95_DEVIATIONS;
 use super::reopened::Reopened;
 use super::{BoundName, Fit};
 use crate::described;
@@ -32,16 +32,16 @@ use crate::{Error, suggest};
 /// Points of a side at the most, and how far they are apart: in signed roots of the rise, which are
 /// deviations where everything is linear.
 const MOST_POINTS: usize = 16;
-const APART: f64 = 0.7;
+const POINT_DISTANCE: f64 = 0.7;
 /// A side is flat where so many linear deviations away the objective has not risen enough.
-const FARTHEST: f64 = 30.0;
+const FARTHEST_DEVIATIONS: f64 = 30.0;
 /// Points beyond the interval have risen so far at the most, and the interval's ends are interpolated no
 /// farther than this.
-const CLOSE: f64 = 0.35;
+const CLOSE_RISE_ROOT: f64 = 0.35;
 /// A point this far below the minimum says that it was none.
-const LOWER: f64 = 0.02;
+const LOWER_RISE: f64 = 0.02;
 /// Steps that lead nowhere are halved so often.
-const HALVINGS: usize = 3;
+const MOST_HALVINGS: usize = 3;
 
 /// Why an interval has no end on a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ fn all_sides(
     let shared = Mutex::new(observer);
     let (done, count) = (AtomicUsize::new(0), 2 * places.len());
     let tasks: Vec<(usize, f64)> = places.iter().flat_map(|&i| [(i, -1.0), (i, 1.0)]).collect();
-    let one = |&(i, sign): &(usize, f64)| {
+    let side_of = |&(i, sign): &(usize, f64)| {
         let mut listening = Listening {
             shared: &shared,
             done: &done,
@@ -199,7 +199,7 @@ fn all_sides(
         done.fetch_add(1, Ordering::Relaxed);
         side
     };
-    tasks.par_iter().map(one).collect()
+    tasks.par_iter().map(side_of).collect()
 }
 
 /// An observer that several walks ask in turn; it hears how many are done.
@@ -233,7 +233,7 @@ fn side(
     let (least, most) = unknown.bounds();
     let bound = if sign < 0.0 { least } else { most };
     let mut points = vec![start.clone()];
-    let mut step = APART * deviation;
+    let mut step = POINT_DISTANCE * deviation;
     let mut halvings = 0;
     let mut end = Err(Open::Flat);
     while points.len() < MOST_POINTS {
@@ -248,12 +248,12 @@ fn side(
             end = Err(Open::Bound);
             break;
         }
-        if (theta - start.theta).abs() > FARTHEST * deviation {
+        if (theta - start.theta).abs() > FARTHEST_DEVIATIONS * deviation {
             break;
         }
         let next = match walk.stand(i, theta, last, observer) {
             Ok(next) if next.rise.is_finite() => next,
-            Ok(_) | Err(Error::Diverged(_)) if halvings < HALVINGS => {
+            Ok(_) | Err(Error::Diverged(_)) if halvings < MOST_HALVINGS => {
                 halvings += 1;
                 step *= 0.5;
                 continue;
@@ -269,10 +269,10 @@ fn side(
             Err(error) => return Err(error),
         };
         let (before, after) = (root(last), root(&next));
-        if after > REACH
-            && after - REACH.max(before) > CLOSE
-            && after - before > 2.0 * APART
-            && halvings < HALVINGS
+        if after > NORMAL_95_DEVIATIONS
+            && after - NORMAL_95_DEVIATIONS.max(before) > CLOSE_RISE_ROOT
+            && after - before > 2.0 * POINT_DISTANCE
+            && halvings < MOST_HALVINGS
         {
             // too far to interpolate
             halvings += 1;
@@ -281,24 +281,24 @@ fn side(
         }
         let moved = (theta - last.theta).abs();
         points.push(next);
-        if after >= REACH {
+        if after >= NORMAL_95_DEVIATIONS {
             end = Ok(0.0);
             break;
         }
-        let slope = ((after - before) / moved).max(0.1 * APART / moved);
-        step = (APART / slope)
+        let slope = ((after - before) / moved).max(0.1 * POINT_DISTANCE / moved);
+        step = (POINT_DISTANCE / slope)
             .clamp(0.5 * moved, 2.5 * moved)
-            .min((REACH + 0.5 * CLOSE - after).max(0.2) / slope);
+            .min((NORMAL_95_DEVIATIONS + 0.5 * CLOSE_RISE_ROOT - after).max(0.2) / slope);
     }
     if end.is_ok() {
         let at = crossing(&points);
         // the end itself is a point, so that it is no interpolation over a long way
         let from = points[points.len() - 2].clone();
-        let own = walk.stand(i, at, &from, observer);
-        match own {
-            Ok(own) if own.rise.is_finite() => {
+        let at_end = walk.stand(i, at, &from, observer);
+        match at_end {
+            Ok(at_end) if at_end.rise.is_finite() => {
                 let place = points.len() - 1;
-                points.insert(place, own);
+                points.insert(place, at_end);
                 end = Ok(crossing(&points));
             }
             Ok(_) | Err(Error::Diverged(_) | Error::Stopped) => end = Ok(at),
@@ -318,12 +318,12 @@ fn root(stand: &Stand) -> f64 {
 
 /// The entry of θ where the root of the rise is that of 95 %, between the two points around it.
 fn crossing(points: &[Stand]) -> f64 {
-    let outside = points.iter().position(|p| root(p) >= REACH);
+    let outside = points.iter().position(|p| root(p) >= NORMAL_95_DEVIATIONS);
     let outside = outside.unwrap_or(points.len() - 1).max(1);
     let (a, b) = (&points[outside - 1], &points[outside]);
     let (low, high) = (root(a), root(b));
     if high > low {
-        a.theta + (b.theta - a.theta) * (REACH - low) / (high - low)
+        a.theta + (b.theta - a.theta) * (NORMAL_95_DEVIATIONS - low) / (high - low)
     } else {
         b.theta
     }
@@ -333,7 +333,7 @@ fn crossing(points: &[Stand]) -> f64 {
 fn lowest(sides: &[Side]) -> Option<Stand> {
     let points = sides.iter().flat_map(|s| &s.points);
     let lowest = points.min_by(|a, b| a.rise.total_cmp(&b.rise))?;
-    (lowest.rise < -LOWER).then(|| lowest.clone())
+    (lowest.rise < -LOWER_RISE).then(|| lowest.clone())
 }
 
 fn of_sides(
@@ -343,7 +343,7 @@ fn of_sides(
     below: &Side,
     above: &Side,
 ) -> ConstantProfile {
-    let (start, reach) = (walk.start(i), REACH * walk.deviation(i));
+    let (start, reach) = (walk.start(i), NORMAL_95_DEVIATIONS * walk.deviation(i));
     let (least, most) = unknown.bounds();
     let value = |theta: f64| unknown.value(theta.clamp(least, most));
     let points = below

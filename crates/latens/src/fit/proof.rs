@@ -17,9 +17,9 @@ use crate::record::Record;
 use crate::solve::{self, Observer, Problem, Quiet, Solver};
 
 /// Samples of a record below which no block of it is held back.
-const FEWEST: usize = 100;
+const FEWEST_SAMPLES_OF_HALF: usize = 100;
 /// The simulation's start has to be better by this factor.
-const CLEARLY_BETTER: f64 = 0.95;
+const CLEARLY_BETTER_ERROR_RATIO: f64 = 0.95;
 
 described! {
 /// What blocks that were held back have shown.
@@ -42,7 +42,11 @@ pub(super) fn held_back(
     fit: &Fit,
     observer: &mut dyn Observer,
 ) -> Result<Option<Proof>, Error> {
-    if problem.records.iter().any(|r| r.len() < 2 * FEWEST) {
+    if problem
+        .records
+        .iter()
+        .any(|r| r.len() < 2 * FEWEST_SAMPLES_OF_HALF)
+    {
         return Ok(None);
     }
     let halves = solve::halves(problem);
@@ -77,7 +81,7 @@ pub(super) fn held_back(
         }
     }
     let errors = trials.each_ref().map(Trial::error);
-    let exact_start = errors[1] < CLEARLY_BETTER * errors[0];
+    let exact_start = errors[1] < CLEARLY_BETTER_ERROR_RATIO * errors[0];
     let trial = &trials[usize::from(exact_start)];
     let widening = (trial.surprise / trial.count).sqrt().max(1.0);
     Ok(trial.error().is_finite().then(|| Proof {

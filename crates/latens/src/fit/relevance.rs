@@ -21,14 +21,14 @@ use crate::numerics::linalg::cholesky::Factor;
 use crate::numerics::linalg::matrix::Matrix;
 
 /// Points at the most.
-const POINTS: usize = 120;
+const MOST_POINTS: usize = 120;
 /// What a network cannot say of a function, as a part of the size of its values.
-const FLOOR: f64 = 1e-4;
+const VALUE_FLOOR_PART: f64 = 1e-4;
 /// Lengths, in the scale of the arguments, and sizes, in that of the values, that are tried.
-const LENGTHS: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
-const SIZES: [f64; 3] = [1.0, 10.0, 100.0];
+const LENGTH_SCALES: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+const VALUE_SIZES: [f64; 3] = [1.0, 10.0, 100.0];
 /// ln p that an argument has to add for the data to give reason for it.
-const REASON: f64 = 3.0;
+const REASON_LOG_EVIDENCE: f64 = 3.0;
 
 described! {
 /// Whether the data give reason for a network to depend on an argument.
@@ -52,23 +52,23 @@ pub(super) fn relevance(fit: &Fit) -> Vec<Relevance> {
         return vec![];
     }
     let networks = fit.model.system.networks().iter().enumerate();
-    let each = networks.flat_map(|(n, network)| {
+    let relevances = networks.flat_map(|(n, network)| {
         let outputs = 0..network.outputs.len();
         let known: Option<Vec<Function>> = outputs
-            .map(|k| fit.known_output(n, k, POINTS).and_then(Function::new))
+            .map(|k| fit.known_output(n, k, MOST_POINTS).and_then(Function::new))
             .collect();
         let Some(known) = known else { return vec![] };
         let texts = fit.model.arguments(n);
-        let found = needed(&known, network.arguments).into_iter().zip(texts);
-        let named = found.map(|((needed, evidence), argument)| Relevance {
+        let needs = needed(&known, network.arguments).into_iter().zip(texts);
+        let named = needs.map(|(need, argument)| Relevance {
             network: network.name.clone(),
             argument,
-            needed,
-            evidence,
+            needed: need.is_needed,
+            evidence: need.evidence,
         });
         named.collect()
     });
-    each.collect()
+    relevances.collect()
 }
 
 /// An output, its values of size one.
@@ -107,14 +107,18 @@ impl Function {
             arguments.iter().map(|&j| a[j] * b[j]).sum()
         };
         let mut best = f64::NEG_INFINITY;
-        for length in LENGTHS {
-            for size in SIZES {
+        for length in LENGTH_SCALES {
+            for size in VALUE_SIZES {
                 let matrix = Matrix::from_fn(m, m, |i, k| {
                     if k > i {
                         return 0.0;
                     }
                     let bent = (-0.5 * square(i, k) / (length * length)).exp();
-                    let floor = if i == k { FLOOR * FLOOR } else { 0.0 };
+                    let floor = if i == k {
+                        VALUE_FLOOR_PART * VALUE_FLOOR_PART
+                    } else {
+                        0.0
+                    };
                     size * size * bent + 1.0 + product(i, k) + self.covariance[(i, k)] + floor
                 });
                 if let Some(factor) = Factor::new(matrix) {
@@ -128,31 +132,46 @@ impl Function {
     }
 }
 
-/// Of each argument, whether it is needed and what it adds.
-fn needed(functions: &[Function], count: usize) -> Vec<(bool, f64)> {
-    let evidence = |of: &[usize]| functions.iter().map(|f| f.evidence(of)).sum::<f64>();
+/// Whether an argument is needed, and the ln p that it adds.
+#[derive(Debug, Clone)]
+struct Need {
+    is_needed: bool,
+    evidence: f64,
+}
+
+/// The need of each argument.
+fn needed(functions: &[Function], count: usize) -> Vec<Need> {
+    let evidence =
+        |arguments: &[usize]| functions.iter().map(|f| f.evidence(arguments)).sum::<f64>();
     let mut kept: Vec<usize> = (0..count).collect();
-    let mut found = vec![(true, 0.0); count];
+    let undecided = Need {
+        is_needed: true,
+        evidence: 0.0,
+    };
+    let mut needs = vec![undecided; count];
     let mut whole = evidence(&kept);
     while !kept.is_empty() {
         let without = |j: usize| -> f64 {
             let rest: Vec<usize> = kept.iter().copied().filter(|i| *i != j).collect();
             evidence(&rest)
         };
-        let each: Vec<(usize, f64)> = kept.iter().map(|&j| (j, without(j))).collect();
-        for &(j, without) in &each {
-            found[j] = (true, whole - without);
+        let evidences: Vec<(usize, f64)> = kept.iter().map(|&j| (j, without(j))).collect();
+        for &(j, without) in &evidences {
+            needs[j].evidence = whole - without;
         }
-        let least = each.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let least = evidences.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let Some(&(j, without)) = least else { break };
-        if whole - without >= REASON {
+        if whole - without >= REASON_LOG_EVIDENCE {
             break;
         }
-        found[j] = (false, whole - without);
+        needs[j] = Need {
+            is_needed: false,
+            evidence: whole - without,
+        };
         kept.retain(|i| *i != j);
         whole = without;
     }
-    found
+    needs
 }
 
 #[cfg(test)]
@@ -179,13 +198,16 @@ mod tests {
     /// What a function depends on is needed, and nothing else, where the points fill the space.
     #[test]
     fn an_argument_that_does_nothing_is_not_needed() {
-        let own = function(spread(60), |x| x[0] * x[0] - x[2] + 0.5 * x[0] * x[2], 1e-6);
-        let found = needed(&[own], 3);
+        let bent = function(spread(60), |x| x[0] * x[0] - x[2] + 0.5 * x[0] * x[2], 1e-6);
+        let needs = needed(&[bent], 3);
         assert_eq!(
-            found.iter().map(|f| f.0).collect::<Vec<_>>(),
+            needs.iter().map(|n| n.is_needed).collect::<Vec<_>>(),
             [true, false, true]
         );
-        assert!(found[0].1 > 20.0 && found[2].1 > 20.0, "{found:?}");
+        assert!(
+            needs[0].evidence > 20.0 && needs[2].evidence > 20.0,
+            "{needs:?}"
+        );
     }
 
     /// Along a line two arguments follow from each other: one of them is left out, whichever the function
@@ -196,17 +218,17 @@ mod tests {
             let t = f64::from(k) / 30.0 - 1.0;
             vec![t, -t]
         });
-        let found = needed(
+        let needs = needed(
             &[function(line.collect(), |x| x[0] + x[0].powi(3), 1e-6)],
             2,
         );
-        assert_eq!(found.iter().filter(|f| f.0).count(), 1, "{found:?}");
+        assert_eq!(needs.iter().filter(|n| n.is_needed).count(), 1, "{needs:?}");
     }
 
     /// Where the posterior allows a constant, there is reason for nothing.
     #[test]
     fn what_the_data_leave_open_gives_no_reason() {
-        let found = needed(&[function(spread(60), |x| 0.3 * x[0], 10.0)], 3);
-        assert!(found.iter().all(|f| !f.0), "{found:?}");
+        let needs = needed(&[function(spread(60), |x| 0.3 * x[0], 10.0)], 3);
+        assert!(needs.iter().all(|n| !n.is_needed), "{needs:?}");
     }
 }

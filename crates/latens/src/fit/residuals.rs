@@ -18,34 +18,39 @@ use crate::numerics::whiteness::{self, Colour};
 /// hundred thousand tests.
 const CORRELATED_DEVIATIONS: f64 = 4.7;
 /// The correlated part of a misfit matters from this part of it on …
-const MATERIAL_PART: f64 = 0.15;
+const MATERIAL_MISFIT_PART: f64 = 0.15;
 /// … and where the whole misfit is this part of the range.
-pub(super) const MATERIAL_RANGE: f64 = 3e-3;
+pub(super) const MATERIAL_RANGE_PART: f64 = 3e-3;
 /// A candidate explains a misfit where it has at least this part of the correlated one; a fault of a
 /// sensor is named before a signal that explains hardly more.
-const EXPLAINS: f64 = 0.5;
-const PREFERRED: f64 = 0.9;
+const EXPLAINED_MISFIT_PART: f64 = 0.5;
+const PREFERRED_EXPLAINED_PART: f64 = 0.9;
 /// A fit whose own equations come to less than this part of its misfit is not at its end.
-const FAR_FROM_BEST: f64 = 0.7;
+const FAR_FROM_BEST_RATIO: f64 = 0.7;
 /// Readings farther out than this many deviations, and how many of them are heavy tails.
-const FAR_OUT: f64 = 5.0;
+const FAR_OUT_DEVIATIONS: f64 = 5.0;
 const HEAVY_READINGS: usize = 3;
 /// Innovations are as expected while their mean square is within this factor of the filter's.
 const SURPRISE_FACTOR: f64 = 4.0;
 
 /// What the residuals of a fit, and the sensors of its records, show to be wrong.
 pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
-    let own = fit.tracks.iter().map(|t| &t.record);
-    let stepper = &Stepper::over(&fit.model, &fit.model.system, fit.facts.sample_time, own);
+    let records = fit.tracks.iter().map(|t| &t.record);
+    let stepper = &Stepper::over(
+        &fit.model,
+        &fit.model.system,
+        fit.facts.sample_time,
+        records,
+    );
     let trained = fit.trained();
     let records: Vec<_> = trained.iter().map(|t| t.record.clone()).collect();
-    let mut found = sensors::findings(&fit.model, &records);
-    let faulty = found.clone();
+    let mut findings = sensors::findings(&fit.model, &records);
+    let faulty = findings.clone();
     for track in trained {
-        found.extend(of_track(fit, stepper, track, &faulty));
+        findings.extend(of_track(fit, stepper, track, &faulty));
     }
-    found.extend(between::findings(fit));
-    found
+    findings.extend(between::findings(fit));
+    findings
 }
 
 /// Of a record; channels with a faulty sensor are left out.
@@ -61,13 +66,13 @@ fn of_track(fit: &Fit, stepper: &Stepper, track: &Track, faulty: &[Finding]) -> 
     let record = &track.record;
     let file = &fit.facts_of(track).file;
     let surprises = innovations::normalised(fit, track);
-    let mut found = vec![];
+    let mut findings = vec![];
     for (c, channel) in fit.model.measurements.iter().enumerate() {
         let predicted = outputs.column(c);
         let measured = record.outputs.iter().skip(c).step_by(record.d_y);
         let pairs = measured.zip(predicted).filter(|(y, _)| y.is_finite());
         let residuals: Vec<f64> = pairs.map(|(y, p)| y - p).collect();
-        let one = Residuals {
+        let residuals = Residuals {
             fit,
             file,
             place: c,
@@ -79,17 +84,17 @@ fn of_track(fit: &Fit, stepper: &Stepper, track: &Track, faulty: &[Finding]) -> 
         if faulty.iter().any(|f| f.channel() == channel.name) {
             continue;
         }
-        match one.correlated() {
+        match residuals.correlated() {
             Some(colour) => {
                 let explained = run.explain(c, 4 * colour.samples);
-                found.extend(one.of_model(colour, explained.as_ref(), track));
+                findings.extend(residuals.of_model(colour, explained.as_ref(), track));
             }
-            None => found.extend(one.heavy_tails()),
+            None => findings.extend(residuals.heavy_tails()),
         }
-        let own = surprises.as_ref().map_or(&[][..], |all| &all[c]);
-        found.extend(surprise(fit, file, c, own));
+        let innovations = surprises.as_ref().map_or(&[][..], |all| &all[c]);
+        findings.extend(surprise(fit, file, c, innovations));
     }
-    found
+    findings
 }
 
 /// The residuals of a channel over a record.
@@ -116,8 +121,8 @@ impl Residuals<'_> {
     /// How they are correlated, where that is more than chance and matters.
     fn correlated(&self) -> Option<Colour> {
         let colour = whiteness::colour(&self.values)?;
-        let material =
-            colour.shared.sqrt() > MATERIAL_PART && self.rms() > MATERIAL_RANGE * self.range();
+        let material = colour.shared.sqrt() > MATERIAL_MISFIT_PART
+            && self.rms() > MATERIAL_RANGE_PART * self.range();
         (colour.deviations > CORRELATED_DEVIATIONS && material).then_some(colour)
     }
 
@@ -133,7 +138,7 @@ impl Residuals<'_> {
         let channel = &model.measurements[self.place];
         let (rms, noise) = (self.rms(), whiteness::rough_deviation(&self.values));
         let reachable = explained.map(|e| e.reachable);
-        let reachable = reachable.filter(|least| *least < FAR_FROM_BEST * rms);
+        let reachable = reachable.filter(|least| *least < FAR_FROM_BEST_RATIO * rms);
         // beyond a bound that holds a constant the equations may well come to less
         let held = self.fit.facts.unknowns.iter().any(|c| c.bound.is_some());
         let reachable = reachable.filter(|_| !held);
@@ -161,10 +166,10 @@ impl Residuals<'_> {
         }
         let best = explained.map_or(&[][..], |e| &e.best[..]);
         let most = best.first().map_or(0.0, |e| e.explained);
-        let explains = |e: &&Explanation| e.explained >= EXPLAINS * colour.shared;
+        let explains = |e: &&Explanation| e.explained >= EXPLAINED_MISFIT_PART * colour.shared;
         let preferred = |e: &&Explanation| match e.candidate {
-            Candidate::Lag => e.factor > 0.0 && e.explained >= PREFERRED * most,
-            Candidate::Time => e.explained >= PREFERRED * most,
+            Candidate::Lag => e.factor > 0.0 && e.explained >= PREFERRED_EXPLAINED_PART * most,
+            Candidate::Time => e.explained >= PREFERRED_EXPLAINED_PART * most,
             Candidate::Signal(..) => false,
         };
         if let Some(sensor) = best.iter().filter(explains).find(preferred) {
@@ -221,9 +226,12 @@ impl Residuals<'_> {
     fn heavy_tails(&self) -> Option<Finding> {
         let sizes: Vec<f64> = self.values.iter().map(|r| r.abs()).collect();
         let typical = whiteness::median(sizes)? / whiteness::NORMAL_MEDIAN;
-        let far = self.values.iter().filter(|r| r.abs() > FAR_OUT * typical);
+        let far = self
+            .values
+            .iter()
+            .filter(|r| r.abs() > FAR_OUT_DEVIATIONS * typical);
         let readings = far.count();
-        let matters = self.rms() > MATERIAL_RANGE * self.range();
+        let matters = self.rms() > MATERIAL_RANGE_PART * self.range();
         (matters && readings >= HEAVY_READINGS).then(|| Finding::HeavyTails {
             file: self.file.into(),
             channel: self.fit.model.measurements[self.place].name.clone(),
@@ -234,11 +242,12 @@ impl Residuals<'_> {
 }
 
 /// Innovations that are not as large as the filter expects, where the noise is known.
-fn surprise(fit: &Fit, file: &str, c: usize, own: &[(usize, f64)]) -> Option<Finding> {
-    if own.len() < 3 {
+fn surprise(fit: &Fit, file: &str, c: usize, innovations: &[(usize, f64)]) -> Option<Finding> {
+    if innovations.len() < 3 {
         return None;
     }
-    let consistency = own.iter().map(|(_, z)| z * z).sum::<f64>() / own.len() as f64;
+    let consistency =
+        innovations.iter().map(|(_, z)| z * z).sum::<f64>() / innovations.len() as f64;
     let noise = fit.facts.noise.measurement[c].sqrt();
     // below the resolution nobody knows the noise, and smaller surprises are none
     let noisy = noise > 1.001 * RESOLUTION * fit.facts.scales.range[c];

@@ -8,13 +8,13 @@
 //! share is the model's, not the sensor's, as is one of a reading that its neighbours support.
 
 use super::learn::Data;
-use super::predict::{Predictor, STEPS, Start};
+use super::predict::{Predictor, START_STEPS, Start};
 use super::{Fit, Prediction};
 use crate::Error;
 use crate::filter::{Mode, Smoother};
 use crate::look::RESOLUTION;
 use crate::look::prior::starting_at;
-use crate::look::suspects::{self, Finding, REFUSED, Residuals, Suspect, isolated, without};
+use crate::look::suspects::{self, Finding, REFUSED_PART, Residuals, Suspect, isolated, without};
 use crate::model::Model;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
@@ -25,15 +25,15 @@ use crate::solve::{Learned, Problem};
 
 /// A reading is set aside beyond so many standard deviations. Of 100,000 readings with Gaussian
 /// noise one in 250 records has one.
-const CONTRADICTED: f64 = 5.5;
+const CONTRADICTED_DEVIATIONS: f64 = 5.5;
 /// One that was set aside is taken back below so many, so that nothing goes to and fro.
-const TAKEN_BACK: f64 = 4.5;
+const TAKEN_BACK_DEVIATIONS: f64 = 4.5;
 /// Of a free run, whose own error is not known, a residual must stand out by so many.
-const FREE_RUN: f64 = 6.0;
+const FREE_RUN_DEVIATIONS: f64 = 6.0;
 /// Times that θ as it is judges the readings, each without those that were set aside before.
-const JUDGEMENTS: usize = 5;
+const MOST_JUDGEMENTS: usize = 5;
 /// A reading has at least this part of its variance left after the states leaned towards it.
-const LEFT: f64 = 0.05;
+const LEFT_VARIANCE_PART: f64 = 0.05;
 
 /// What is set aside of each record of a fit: those learned from, then those that validate.
 #[derive(Debug, Clone, Default)]
@@ -53,30 +53,31 @@ impl SetAside {
     /// What an earlier fit of the same records did without.
     pub fn as_before(fit: &Fit, data: Data) -> Self {
         let rows = first_rows(data);
-        let each = all(data).zip(rows).map(|(source, first_row)| {
+        let findings = all(data).zip(rows).map(|(source, first_row)| {
             let names = || fit.model.measurements.iter();
-            let own = fit.facts.suspects.iter().filter(|s| s.file == source.file);
-            own.filter_map(|s| {
-                let sample = s.row.checked_sub(first_row)?;
-                (sample < source.record.len()).then_some(())?;
-                Some(Finding {
-                    sample,
-                    channel: names().position(|m| m.name == s.channel)?,
-                    expected: s.expected,
-                    deviations: s.deviations,
+            let suspects = fit.facts.suspects.iter().filter(|s| s.file == source.file);
+            suspects
+                .filter_map(|s| {
+                    let sample = s.row.checked_sub(first_row)?;
+                    (sample < source.record.len()).then_some(())?;
+                    Some(Finding {
+                        sample,
+                        channel: names().position(|m| m.name == s.channel)?,
+                        expected: s.expected,
+                        deviations: s.deviations,
+                    })
                 })
-            })
-            .collect()
+                .collect()
         });
-        Self(each.collect())
+        Self(findings.collect())
     }
 
     /// The records without it: to learn from, and to validate with.
     pub fn taken_from(&self, data: Data) -> (Vec<Source>, Vec<Source>) {
         let mut used: Vec<Source> = all(data)
             .zip(&self.0)
-            .map(|(source, found)| Source {
-                record: without(&source.record, found),
+            .map(|(source, findings)| Source {
+                record: without(&source.record, findings),
                 ..source.clone()
             })
             .collect();
@@ -89,25 +90,27 @@ impl SetAside {
     /// # Errors
     /// [`Error::Setting`] with what to do.
     pub fn check(&self, model: &Model, data: Data) -> Result<(), Error> {
-        for ((source, found), first_row) in all(data).zip(&self.0).zip(first_rows(data)) {
-            refuse(model, &source.record, &source.file, found, first_row)?;
+        for ((source, findings), first_row) in all(data).zip(&self.0).zip(first_rows(data)) {
+            refuse(model, &source.record, &source.file, findings, first_row)?;
         }
         Ok(())
     }
 
     /// With their names.
     pub fn named(&self, model: &Model, data: Data) -> Vec<Suspect> {
-        let each = all(data).zip(&self.0).zip(first_rows(data));
-        each.flat_map(|((source, found), first_row)| {
-            let named = move |f: &Finding| f.named(model, &source.record, &source.file, first_row);
-            found.iter().map(named)
-        })
-        .collect()
+        let records = all(data).zip(&self.0).zip(first_rows(data));
+        records
+            .flat_map(|((source, findings), first_row)| {
+                let named =
+                    move |f: &Finding| f.named(model, &source.record, &source.file, first_row);
+                findings.iter().map(named)
+            })
+            .collect()
     }
 
     /// The same readings, whatever is expected of them.
     pub fn is_like(&self, other: &Self) -> bool {
-        let places = |found: &[Finding]| found.iter().map(Finding::place).collect::<Vec<_>>();
+        let places = |findings: &[Finding]| findings.iter().map(Finding::place).collect::<Vec<_>>();
         let mut pairs = self.0.iter().zip(&other.0);
         pairs.all(|(a, b)| places(a) == places(b))
     }
@@ -122,18 +125,19 @@ impl SetAside {
             noise: &problem.open_start(&learned.noise),
             least: &least_deviations(&problem.scales.range, &problem.scales.noise),
         };
-        let each = all(data).zip(&self.0).zip(known);
+        let records = all(data).zip(&self.0).zip(known);
         Self(
-            each.map(|((source, found), states)| judge.judged(&source.record, found, states))
+            records
+                .map(|((source, findings), states)| judge.judged(&source.record, findings, states))
                 .collect(),
         )
     }
 
     /// The same readings, with what another set says of them.
     pub fn told_by(mut self, other: &Self) -> Self {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            for finding in own {
-                if let Some(same) = other.iter().find(|f| f.place() == finding.place()) {
+        for (findings, told) in self.0.iter_mut().zip(&other.0) {
+            for finding in findings {
+                if let Some(same) = told.iter().find(|f| f.place() == finding.place()) {
                     *finding = *same;
                 }
             }
@@ -162,14 +166,14 @@ pub(crate) fn refuse(
     model: &Model,
     record: &Record,
     file: &str,
-    found: &[Finding],
+    findings: &[Finding],
     first_row: usize,
 ) -> Result<(), Error> {
-    let Some((channel, count)) = suspects::too_many(record, found) else {
+    let Some((channel, count)) = suspects::too_many(record, findings) else {
         return Ok(());
     };
-    let own = found.iter().filter(|f| f.channel == channel);
-    let rows: Vec<String> = own
+    let of_channel = findings.iter().filter(|f| f.channel == channel);
+    let rows: Vec<String> = of_channel
         .take(5)
         .map(|f| (first_row + f.sample).to_string())
         .collect();
@@ -185,15 +189,16 @@ pub(crate) fn refuse(
 /// # Errors
 /// [`Error::Setting`] with what to do.
 pub(crate) fn refuse_suspects(model: &Model, source: &Source) -> Result<(), Error> {
-    let found = suspects::gross(&source.record);
-    refuse(model, &source.record, &source.file, &found, 1)
+    let gross = suspects::gross(&source.record);
+    refuse(model, &source.record, &source.file, &gross, 1)
 }
 
 /// No channel is known better than this: what the solver resolves, and half of the noise that
 /// neighbouring readings show.
 fn least_deviations(range: &[f64], noise: &[f64]) -> Vec<f64> {
-    let each = range.iter().zip(noise);
-    each.map(|(range, noise)| f64::max(RESOLUTION * range, 0.5 * noise))
+    let channels = range.iter().zip(noise);
+    channels
+        .map(|(range, noise)| f64::max(RESOLUTION * range, 0.5 * noise))
         .collect()
 }
 
@@ -218,29 +223,30 @@ struct Seen {
 }
 
 impl Judge<'_> {
-    /// What is to be set aside of a record, `found` being what was until now; `states` are those
+    /// What is to be set aside of a record, `suspects` being what was until now; `states` are those
     /// that were smoothed without it.
     fn judged(
         &self,
         record: &Record,
-        found: &[Finding],
+        suspects: &[Finding],
         states: Option<&Trajectory>,
     ) -> Vec<Finding> {
-        let mut found = found.to_vec();
+        let mut suspects = suspects.to_vec();
         let mut states = states.cloned();
-        for _ in 0..JUDGEMENTS {
-            let used = without(record, &found);
+        for _ in 0..MOST_JUDGEMENTS {
+            let used = without(record, &suspects);
             let Some(next) = self.once(record, &used, &mut states) else {
                 break;
             };
-            let places = |found: &[Finding]| found.iter().map(Finding::place).collect::<Vec<_>>();
-            let same = places(&next) == places(&found);
-            found = next;
+            let places =
+                |suspects: &[Finding]| suspects.iter().map(Finding::place).collect::<Vec<_>>();
+            let same = places(&next) == places(&suspects);
+            suspects = next;
             if same {
                 break;
             }
         }
-        found
+        suspects
     }
 
     /// The same by one smoothing of what is used; none where that leaves the finite numbers.
@@ -258,21 +264,21 @@ impl Judge<'_> {
             noise: &noise,
         };
         let start = states.take().unwrap_or_else(|| smoother.filtered());
-        let (smoothed, _) = smoother.minimise(start, STEPS);
+        let (smoothed, _) = smoother.minimise(start, START_STEPS);
         let expected = score::outputs(self.stepper, used, self.theta, &smoothed);
         let seen = smoother.bands(&smoothed, &[], Mode::Smoother).outputs;
         if !(expected.is_finite() && seen.is_finite()) {
             return None;
         }
         let (expected, seen) = (expected.as_slice(), seen.as_slice());
-        let mut found = vec![];
+        let mut findings = vec![];
         for channel in 0..record.d_y {
-            let own = (0..record.len()).map(|sample| sample * record.d_y + channel);
-            let own = own.filter(|&at| record.outputs[at].is_finite());
-            let readings = own.map(|at| {
+            let measured = (0..record.len()).map(|sample| sample * record.d_y + channel);
+            let measured = measured.filter(|&at| record.outputs[at].is_finite());
+            let readings = measured.map(|at| {
                 let (used, variance) = (used.outputs[at].is_finite(), noise.measurement[channel]);
                 let variance = if used {
-                    (variance - seen[at] * seen[at]).max(LEFT * variance)
+                    (variance - seen[at] * seen[at]).max(LEFT_VARIANCE_PART * variance)
                 } else {
                     variance + seen[at] * seen[at]
                 };
@@ -286,8 +292,12 @@ impl Judge<'_> {
             });
             let least = self.least[channel] / noise.measurement[channel].sqrt();
             let readings: Vec<Seen> = readings.collect();
-            for (reading, deviations) in contradicted(record, &readings, least) {
-                found.push(Finding {
+            for Contradiction {
+                reading,
+                deviations,
+            } in contradicted(record, &readings, least)
+            {
+                findings.push(Finding {
                     sample: reading.sample,
                     channel,
                     expected: reading.expected,
@@ -295,20 +305,26 @@ impl Judge<'_> {
                 });
             }
         }
-        found.sort_by_key(Finding::place);
+        findings.sort_by_key(Finding::place);
         *states = Some(smoothed);
-        Some(found)
+        Some(findings)
     }
 }
 
 /// A reading so many standard deviations off, between two that are off by no more than so many, is
 /// wrong by itself.
-const LONE: f64 = 12.0;
-const BESIDE: f64 = 4.0;
+const LONE_DEVIATIONS: f64 = 12.0;
+const BESIDE_DEVIATIONS: f64 = 4.0;
 
-/// The readings of a channel that the model contradicts, with the standard deviations; of these one
-/// is at least `least`.
-fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&'r Seen, f64)> {
+/// A reading that the model contradicts.
+struct Contradiction<'r> {
+    reading: &'r Seen,
+    /// From what is expected.
+    deviations: f64,
+}
+
+/// The readings of a channel that the model contradicts; a standard deviation is at least `least`.
+fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<Contradiction<'r>> {
     let used: Vec<&Seen> = readings.iter().filter(|r| r.used).collect();
     let mut sizes: Vec<f64> = used.iter().map(|r| r.deviations.abs()).collect();
     if sizes.is_empty() {
@@ -318,14 +334,17 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
     let median = *sizes.select_nth_unstable_by(middle, f64::total_cmp).1;
     // the median of |N(0, 1)| is 0.6745
     let unit = (median / 0.6745).max(least);
-    let mut found: Vec<(&Seen, f64)> = readings
+    let mut wrong: Vec<Contradiction> = readings
         .iter()
-        .filter(|r| !r.used && r.deviations.abs() > TAKEN_BACK * unit)
-        .map(|r| (r, r.deviations.abs() / unit))
+        .filter(|r| !r.used && r.deviations.abs() > TAKEN_BACK_DEVIATIONS * unit)
+        .map(|r| Contradiction {
+            reading: r,
+            deviations: r.deviations.abs() / unit,
+        })
         .collect();
     if used
         .iter()
-        .any(|r| r.deviations.abs() > CONTRADICTED * unit)
+        .any(|r| r.deviations.abs() > CONTRADICTED_DEVIATIONS * unit)
     {
         let residuals = Residuals {
             time: used.iter().map(|r| record.time[r.sample]).collect(),
@@ -333,10 +352,13 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
             expected: used.iter().map(|r| r.expected).collect(),
             deviations: used.iter().map(|r| r.deviations / unit).collect(),
         };
-        for k in isolated(&residuals, TAKEN_BACK) {
+        for k in isolated(&residuals, TAKEN_BACK_DEVIATIONS) {
             let size = residuals.deviations[k].abs();
-            if size > CONTRADICTED {
-                found.push((used[k], size));
+            if size > CONTRADICTED_DEVIATIONS {
+                wrong.push(Contradiction {
+                    reading: used[k],
+                    deviations: size,
+                });
             }
         }
     }
@@ -345,12 +367,16 @@ fn contradicted<'r>(record: &Record, readings: &'r [Seen], least: f64) -> Vec<(&
     let unit = (median / 0.6745).max(1e-3 * least);
     let size = |k: usize| used[k].deviations.abs() / unit;
     let lone: Vec<usize> = (1..used.len().max(2) - 1)
-        .filter(|&k| size(k) > LONE && size(k - 1).max(size(k + 1)) < BESIDE)
+        .filter(|&k| size(k) > LONE_DEVIATIONS && size(k - 1).max(size(k + 1)) < BESIDE_DEVIATIONS)
         .collect();
-    if lone.len() as f64 > REFUSED * used.len() as f64 {
-        found = lone.into_iter().map(|k| (used[k], size(k))).collect();
+    if lone.len() as f64 > REFUSED_PART * used.len() as f64 {
+        let contradictions = lone.into_iter().map(|k| Contradiction {
+            reading: used[k],
+            deviations: size(k),
+        });
+        wrong = contradictions.collect();
     }
-    found
+    wrong
 }
 
 impl Predictor<'_> {
@@ -369,15 +395,15 @@ impl Predictor<'_> {
     }
 
     /// What the model contradicts of a record, besides what was found.
-    fn contradicts(&self, fit: &Fit, record: &Record, found: &[Finding]) -> Vec<Finding> {
+    fn contradicts(&self, fit: &Fit, record: &Record, known: &[Finding]) -> Vec<Finding> {
         let stepper = Stepper::over(self.model, &self.model.system, self.dt, [record]);
-        let used = without(record, found);
+        let used = without(record, known);
         let noise = self.loosened(&used).noise(&stepper, self.noise);
         let noise = self.open_start(&used, &noise);
         let scales = &fit.facts.scales;
         let least = least_deviations(&scales.range, &scales.noise);
         self.judge(&stepper, &noise, &least)
-            .judged(record, found, None)
+            .judged(record, known, None)
     }
 }
 
@@ -397,16 +423,16 @@ impl Fit {
         if self.facts.settings.keep_suspects {
             return vec![];
         }
-        let found = suspects::gross(record);
+        let findings = suspects::gross(record);
         let Start::WarmUp(samples) = start else {
-            return found;
+            return findings;
         };
         let (warm_up, rest): (Vec<Finding>, Vec<Finding>) =
-            found.into_iter().partition(|f| f.sample < samples);
+            findings.into_iter().partition(|f| f.sample < samples);
         let first = record.slice(0..samples.min(record.len()));
-        let mut found = self.predictor().contradicts(self, &first, &warm_up);
-        found.extend(rest);
-        found
+        let mut findings = self.predictor().contradicts(self, &first, &warm_up);
+        findings.extend(rest);
+        findings
     }
 
     /// What is not scored of a predicted record: besides what was found before, readings whose
@@ -414,19 +440,19 @@ impl Fit {
     pub(crate) fn suspects_of_prediction(
         &self,
         record: &Record,
-        mut found: Vec<Finding>,
+        mut findings: Vec<Finding>,
         made: &Prediction,
     ) -> Vec<Finding> {
         if self.facts.settings.keep_suspects || !made.outputs.is_finite() {
-            return found;
+            return findings;
         }
         let scales = &self.facts.scales;
         let least = least_deviations(&scales.range, &scales.noise);
         let expected = |k: usize, channel: usize| made.outputs.row(k - made.from)[channel];
-        for finding in found.iter_mut().filter(|f| f.sample >= made.from) {
+        for finding in findings.iter_mut().filter(|f| f.sample >= made.from) {
             finding.expected = expected(finding.sample, finding.channel);
         }
-        let used = without(record, &found);
+        let used = without(record, &findings);
         for (channel, least) in least.into_iter().enumerate() {
             let taken = (made.from..record.len()).filter(|&k| used.output(k)[channel].is_finite());
             let taken: Vec<usize> = taken.collect();
@@ -438,8 +464,8 @@ impl Fit {
                 expected: taken.iter().map(|&k| expected(k, channel)).collect(),
                 deviations: taken.iter().map(apart).collect(),
             };
-            for k in isolated(&residuals, FREE_RUN) {
-                found.push(Finding {
+            for k in isolated(&residuals, FREE_RUN_DEVIATIONS) {
+                findings.push(Finding {
                     sample: taken[k],
                     channel,
                     expected: residuals.expected[k],
@@ -447,7 +473,7 @@ impl Fit {
                 });
             }
         }
-        found.sort_by_key(Finding::place);
-        found
+        findings.sort_by_key(Finding::place);
+        findings
     }
 }

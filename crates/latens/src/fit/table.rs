@@ -40,11 +40,11 @@ impl Estimated {
     pub fn table(&self, model: &Model, record: &Record, mode: Mode) -> Result<Table, RecordError> {
         let mut columns = known(model, record)?;
         let states = model.states.iter().map(|s| s.name.as_str());
-        let what = match mode {
+        let kind = match mode {
             Mode::Filter => "filtered",
             Mode::Smoother => "smoothed",
         };
-        let kinds = [(what, &self.states), ("std", &self.deviations)];
+        let kinds = [(kind, &self.states), ("std", &self.deviations)];
         append(&mut columns, states, &kinds);
         Table::new(&record.name, columns)
     }

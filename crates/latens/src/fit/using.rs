@@ -185,14 +185,14 @@ impl Fit {
                 "the model of this fit has no unknown constants to adapt; add some to [unknowns] and fit again".into(),
             ));
         }
-        let mut found = names
+        let mut places = names
             .iter()
             .map(|name| suggest::find(name.trim(), &known, "unknown constant"))
             .collect::<Result<Vec<usize>, String>>()
             .map_err(Error::Setting)?;
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
     }
 
     /// Predicts a record from the state that its first samples show, after some constants were
@@ -215,8 +215,8 @@ impl Fit {
     /// [`Error::Setting`] for a record that is none of this model's, or constants that it has not.
     pub fn predict(&self, source: &Source, options: &PredictOptions) -> Result<Predicted, Error> {
         if !self.model.groups().is_empty() {
-            let own = self.for_group(source.group.as_deref())?;
-            let mut predicted = own.predict(&own.sized(source), options)?;
+            let fit = self.for_group(source.group.as_deref())?;
+            let mut predicted = fit.predict(&fit.sized(source), options)?;
             let prediction = &mut predicted.prediction;
             prediction.states = self.own_states(&prediction.states);
             prediction.deviations = self.own_states(&prediction.deviations);
@@ -224,33 +224,33 @@ impl Fit {
             return Ok(predicted);
         }
         let constants = self.constant_places(&options.adapt)?;
-        let (model, record, own) = (&self.model, &source.record, self.predictor());
+        let (model, record, predictor) = (&self.model, &source.record, self.predictor());
         let warm_up = options.warm_up.unwrap_or(Start::samples(record));
-        own.check(record, warm_up)?;
+        predictor.check(record, warm_up)?;
         let start = Start::WarmUp(warm_up);
-        let found = self.suspects_to_predict(record, start);
-        refuse(model, record, &source.file, &found, 1)?;
-        let used = &without(record, &found);
+        let suspects = self.suspects_to_predict(record, start);
+        refuse(model, record, &source.file, &suspects, 1)?;
+        let used = &without(record, &suspects);
         let adapted = if constants.is_empty() {
             None
         } else {
             let (theta, covariance) = (&self.theta, &self.covariance);
             let prior = Prior::new(model, theta, covariance, &constants, options.adapt_prior);
-            Some(own.adapt(used, warm_up, &prior)?)
+            Some(predictor.adapt(used, warm_up, &prior)?)
         };
         let (predictor, prediction) = match &adapted {
-            None => (own, self.free_run(used, start)),
+            None => (predictor, self.free_run(used, start)),
             Some(adapted) => {
-                let predictor = adapted.predictor(own);
+                let predictor = adapted.predictor(predictor);
                 (predictor, predictor.predict(used, start))
             }
         };
-        let found = self.suspects_of_prediction(record, found, &prediction);
+        let suspects = self.suspects_of_prediction(record, suspects, &prediction);
         let scored = &Source {
-            record: without(record, &found),
+            record: without(record, &suspects),
             ..source.clone()
         };
-        let suspects = found
+        let suspects = suspects
             .iter()
             .map(|f| f.named(model, record, &source.file, 1));
         let suspects: Vec<Suspect> = suspects.collect();
@@ -280,22 +280,24 @@ impl Fit {
 
     fn changes(&self, constants: &[usize], adapted: &Adapted) -> Vec<Change> {
         let n = constants.len();
-        let each = constants.iter().enumerate();
-        each.map(|(k, &i)| {
-            let before = &self.facts.unknowns[i];
-            let variance = adapted.covariance[k * n + k];
-            let rough = self.facts.settings.parameter_variance;
-            let after = Constant::new(&self.model.unknowns[i], adapted.theta[i], variance, rough);
-            Change {
-                name: before.name.clone(),
-                unit: before.unit.clone(),
-                before: before.value,
-                before_std: before.std,
-                after: after.value,
-                after_std: after.std,
-            }
-        })
-        .collect()
+        let constants = constants.iter().enumerate();
+        constants
+            .map(|(k, &i)| {
+                let before = &self.facts.unknowns[i];
+                let variance = adapted.covariance[k * n + k];
+                let rough = self.facts.settings.parameter_variance;
+                let after =
+                    Constant::new(&self.model.unknowns[i], adapted.theta[i], variance, rough);
+                Change {
+                    name: before.name.clone(),
+                    unit: before.unit.clone(),
+                    before: before.value,
+                    before_std: before.std,
+                    after: after.value,
+                    after_std: after.std,
+                }
+            })
+            .collect()
     }
 
     /// What to know before this fit predicts; `adapts` says whether constants are adapted.
@@ -328,21 +330,21 @@ impl Fit {
             return Err(Error::Setting(message.into()));
         }
         if !self.model.groups().is_empty() {
-            let own = self.for_group(source.group.as_deref())?;
-            let mut found = own.estimate(&own.sized(source), options)?;
-            let estimated = &mut found.estimated;
+            let fit = self.for_group(source.group.as_deref())?;
+            let mut estimate = fit.estimate(&fit.sized(source), options)?;
+            let estimated = &mut estimate.estimated;
             estimated.states = self.own_states(&estimated.states);
             estimated.deviations = self.own_states(&estimated.deviations);
-            found.warnings.extend(self.new_group(source));
-            return Ok(found);
+            estimate.warnings.extend(self.new_group(source));
+            return Ok(estimate);
         }
         let (model, predictor) = (&self.model, self.predictor());
         predictor.check(&source.record, 0)?;
-        let found = self.suspects_to_estimate(&source.record);
-        refuse(model, &source.record, &source.file, &found, 1)?;
-        let record = &without(&source.record, &found);
+        let suspects = self.suspects_to_estimate(&source.record);
+        refuse(model, &source.record, &source.file, &suspects, 1)?;
+        let record = &without(&source.record, &suspects);
         let named = |f: &Finding| f.named(model, &source.record, &source.file, 1);
-        let suspects: Vec<Suspect> = found.iter().map(named).collect();
+        let suspects: Vec<Suspect> = suspects.iter().map(named).collect();
         let mode = if options.smooth {
             Mode::Smoother
         } else {
@@ -392,14 +394,14 @@ impl Fit {
     /// Where a simulation starts: at the start that the fit found in its first record, with what
     /// somebody says otherwise of some states.
     pub fn start(&self, given: &[(usize, f64)]) -> Vec<f64> {
-        let found = self.tracks.first().map(|track| track.free_run.row(0));
+        let simulated = self.tracks.first().map(|track| track.free_run.row(0));
         let states = self.model.states.iter().zip(&self.facts.scales.center);
         let stated = || {
             states
                 .map(|(s, center)| s.start.unwrap_or(*center))
                 .collect()
         };
-        let mut start = found.map_or_else(stated, <[f64]>::to_vec);
+        let mut start = simulated.map_or_else(stated, <[f64]>::to_vec);
         for (i, value) in given {
             start[*i] = *value;
         }

@@ -20,8 +20,8 @@ const SURPRISE_FACTOR: f64 = 4.0;
 const NOTABLE_STEP: f64 = 0.1;
 
 /// Units of time are so many times each other, within this part.
-const UNITS: [f64; 7] = [24.0, 60.0, 1e3, 1440.0, 3600.0, 86_400.0, 1e6];
-const NEARLY: f64 = 0.02;
+const TIME_UNIT_FACTORS: [f64; 7] = [24.0, 60.0, 1e3, 1440.0, 3600.0, 86_400.0, 1e6];
+const NEARLY_RATIO_PART: f64 = 0.02;
 
 /// What to know before a result is used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -361,13 +361,17 @@ impl Warning {
                 "{file} follows the learned equations less closely than they claim: process noise taken {factor} times as large as the fit left it"
             ),
             Self::NewGroup { file, group, known } => {
-                const SHOWN: usize = 5;
+                const SHOWN_GROUPS: usize = 5;
                 let group = group.as_ref().map_or_else(
                     || "no group that is named".into(),
                     |label| format!("group {label}, which was not learned from"),
                 );
-                let more = if known.len() > SHOWN { ", …" } else { "" };
-                let known = known[..known.len().min(SHOWN)].join(", ");
+                let more = if known.len() > SHOWN_GROUPS {
+                    ", …"
+                } else {
+                    ""
+                };
+                let known = known[..known.len().min(SHOWN_GROUPS)].join(", ");
                 format!(
                     "{file} is of {group} (those learned from: {known}{more}): it starts from the mean over groups, with their spread"
                 )
@@ -421,12 +425,12 @@ impl Warning {
         }));
         let changes = check.invariances.iter().cloned();
         warnings.extend(changes.map(|change| Self::NothingFeels { change }));
-        for found in &check.states {
-            let member = check.together.iter().flatten().any(|n| *n == found.name);
-            let fine = matches!(found.sight, Sight::Measured | Sight::Well);
+        for state in &check.states {
+            let member = check.together.iter().flatten().any(|n| *n == state.name);
+            let fine = matches!(state.sight, Sight::Measured | Sight::Well);
             if !member && !fine {
                 warnings.push(Self::PoorlySeen {
-                    state: Box::new(found.clone()),
+                    state: Box::new(state.clone()),
                 });
             }
         }
@@ -492,30 +496,30 @@ impl Warning {
         model: &Model,
         records: impl IntoIterator<Item = (&'s str, &'s Record)>,
     ) -> Vec<Self> {
-        let Some(own) = model.step else {
+        let Some(assumed) = model.step else {
             return vec![];
         };
-        let mut found: Vec<(f64, Vec<String>)> = vec![];
+        let mut others: Vec<(f64, Vec<String>)> = vec![];
         for (file, record) in records {
             let step = record.step();
             // jitter of a clock: nobody needs to know
-            if (step - own).abs() <= NOTABLE_STEP * own {
+            if (step - assumed).abs() <= NOTABLE_STEP * assumed {
                 continue;
             }
             let near = |other: &f64| (step - other).abs() <= Record::STEP_TOLERANCE * other;
-            match found.iter_mut().find(|(other, _)| near(other)) {
+            match others.iter_mut().find(|(other, _)| near(other)) {
                 Some((_, files)) if files.iter().any(|f| f == file) => {}
                 Some((_, files)) => files.push(file.into()),
-                None => found.push((step, vec![file.into()])),
+                None => others.push((step, vec![file.into()])),
             }
         }
-        let each = found.into_iter().map(|(step, files)| Self::Step {
+        let warnings = others.into_iter().map(|(step, files)| Self::Step {
             files,
             step,
-            model: own,
+            model: assumed,
             unit: model.time_unit.clone(),
         });
-        each.collect()
+        warnings.collect()
     }
 
     /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
@@ -637,13 +641,15 @@ impl Warning {
 }
 
 /// Readings that a sentence names by row and value; of more, only the rows of some.
-const NAMED: usize = 3;
+const NAMED_READINGS: usize = 3;
 const NAMED_ROWS: usize = 20;
 
 /// The factor between two units of time that a ratio of steps looks like.
 fn unit_factor(ratio: f64) -> Option<f64> {
-    let near = |factor: &f64| (ratio / factor - 1.0).abs() < NEARLY;
-    let all = UNITS.into_iter().flat_map(|unit| [unit, 1.0 / unit]);
+    let near = |factor: &f64| (ratio / factor - 1.0).abs() < NEARLY_RATIO_PART;
+    let all = TIME_UNIT_FACTORS
+        .into_iter()
+        .flat_map(|unit| [unit, 1.0 / unit]);
     all.into_iter().find(near)
 }
 
@@ -656,20 +662,20 @@ fn suspect_readings(file: &str, channel: &str, readings: &[Suspect]) -> String {
             text::number(s.expected)
         )
     };
-    let (first, rest) = readings.split_at(readings.len().min(NAMED));
+    let (first, rest) = readings.split_at(readings.len().min(NAMED_READINGS));
     let named = first.iter().map(row);
     let rows = rest.iter().take(NAMED_ROWS).map(|s| s.row.to_string());
     let mut rows: Vec<String> = named.chain(rows).collect();
     if rest.len() > NAMED_ROWS {
         rows.push("…".into());
     }
-    let one = readings.len() == 1;
+    let single = readings.len() == 1;
     format!(
         "{} of {channel} in {file} {} the others and {} set aside: {} {}; look at the sensor, or fit with ⟦keep_suspects⟧",
         text::count(readings.len(), "reading"),
-        if one { "contradicts" } else { "contradict" },
-        if one { "was" } else { "were" },
-        if one { "row" } else { "rows" },
+        if single { "contradicts" } else { "contradict" },
+        if single { "was" } else { "were" },
+        if single { "row" } else { "rows" },
         rows.join(", ")
     )
 }
@@ -715,8 +721,8 @@ fn lost_free_runs(fit: &Fit, records: &[&Record]) -> Vec<Warning> {
 fn deviation(record: &Record, samples: usize, channel: usize) -> f64 {
     let last = &record.outputs[(record.len() - samples) * record.d_y..];
     let values = || {
-        let own = last.iter().skip(channel).step_by(record.d_y);
-        own.filter(|v| !v.is_nan())
+        let values = last.iter().skip(channel).step_by(record.d_y);
+        values.filter(|v| !v.is_nan())
     };
     let count = values().count() as f64;
     let mean = values().sum::<f64>() / count;

@@ -44,7 +44,7 @@ const REPEATED: f64 = 0.1;
 /// The most passes over a channel; each lays bare what others hid.
 const PASSES: usize = 20;
 /// The part of a channel's readings that may be set aside before the record is refused.
-pub(crate) const REFUSED: f64 = 0.2;
+pub(crate) const REFUSED_PART: f64 = 0.2;
 
 described! {
 /// A reading that contradicts the others.
@@ -119,7 +119,7 @@ pub fn too_many(record: &Record, found: &[Finding]) -> Option<(usize, usize)> {
         let own = found.iter().filter(|f| f.channel == c).count();
         let all = record.outputs.iter().skip(c).step_by(record.d_y);
         let all = all.filter(|y| y.is_finite()).count();
-        (own as f64 > REFUSED * all as f64).then_some((c, own))
+        (own as f64 > REFUSED_PART * all as f64).then_some((c, own))
     })
 }
 
