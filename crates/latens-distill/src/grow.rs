@@ -166,7 +166,7 @@ impl<'f> Records<'f> {
     fn model(&self, text: &str) -> Option<Model> {
         let settings = &self.fit.facts.settings;
         let model = Model::from_text("formula", text).ok()?;
-        let model = model.holding(&settings.fix, &settings.free).ok()?;
+        let model = model.for_settings(settings).ok()?;
         let same = model.states.len() == self.fit.model.states.len();
         (same && model.varying().next().is_none()).then_some(model)
     }

@@ -21,9 +21,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A constant cannot be fixed or freed; says why.
+    /// A setting does not go with the model; says why.
     #[error("{0}")]
-    Constant(String),
+    Setting(String),
     /// The file has mistakes; shows each with its line.
     #[error(transparent)]
     Mistakes(#[from] ModelError),

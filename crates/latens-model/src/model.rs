@@ -147,11 +147,13 @@ impl Model {
     pub fn settings(&self, name: &str, text: &str) -> Result<SettingsLayer, Error> {
         let (settings, mut diagnostics) = file::read_settings(text);
         let states: Vec<&str> = self.states.iter().map(|s| s.name.as_str()).collect();
+        let inputs: Vec<&str> = self.inputs.iter().map(|i| i.name.as_str()).collect();
         let channels: Vec<&str> = self.measurements.iter().map(|m| m.name.as_str()).collect();
         let learned = self.unknowns.iter().map(|u| u.name.as_str());
         let fixed = self.fixed.iter().map(|f| f.name.as_str());
         let known = resolve::KnownNames {
             states: &states,
+            inputs: &inputs,
             channels: &channels,
             unknowns: &learned.chain(fixed).collect::<Vec<_>>(),
         };

@@ -160,8 +160,10 @@ settings! {
             "Estimate R_y from what the fit leaves over; batch only, and not of channels whose variance is given";
         Parameters fix: Values = Default::default(), "NAME=VALUE",
             "Fix unknown constants at these values, whatever the model file says of them";
-        Parameters free: Names = Default::default(), "NAME",
+        Parameters free: Constants = Default::default(), "NAME",
             "Learn constants that the model file fixes";
+        Parameters first_order: Inputs = Default::default(), "INPUT",
+            "Inputs that go straight to their next value over a sample, whatever the model file says; batch finds them itself where the file says nothing and an input moves smoothly";
         Parameters parameter_variance: Positive = 1.0, "V",
             "Variance P_θ0 of θ before the data; given, batch does not estimate it";
         Parameters estimate_prior: Flag = false, "BOOL",

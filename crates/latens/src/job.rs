@@ -84,7 +84,7 @@ pub fn held(model: &Model, given: &SettingsLayer) -> Result<Model, Error> {
     let mut settings = Settings::default();
     model.fit.onto(&mut settings);
     given.onto(&mut settings);
-    Ok(model.holding(&settings.fix, &settings.free)?)
+    Ok(model.for_settings(&settings)?)
 }
 
 /// Watches a job: what a fit's observer sees, and warnings as they come.
@@ -304,9 +304,7 @@ impl Job {
     /// Those of [`Job::run`].
     pub fn run_with(&self, equipment: Equipment, watch: &mut dyn Watch) -> Result<Outcome, Error> {
         self.check()?;
-        let fitted = self
-            .model
-            .holding(&self.settings.fix, &self.settings.free)?;
+        let fitted = self.model.for_settings(&self.settings)?;
         let states = fitted.for_records(self.train.len())?.states.len();
         let mut sources = self.train.iter().chain(&self.validate).chain(&self.test);
         if sources.any(|source| source.record.d_x != states) {

@@ -91,7 +91,7 @@ fn option(setting: &'static Setting) -> Arg {
             .value_parser(assignments::named)
             .value_delimiter(',')
             .action(ArgAction::Append),
-        Form::Names => arg.value_delimiter(',').action(ArgAction::Append),
+        Form::Names(_) => arg.value_delimiter(',').action(ArgAction::Append),
     }
 }
 
@@ -122,7 +122,7 @@ fn given(setting: &Setting, matches: &ArgMatches) -> Option<String> {
             let each = all.filter_map(|a| Some(format!("{:?} = {:?}", a.name.as_ref()?, a.value)));
             Some(format!("{{ {} }}", each.collect::<Vec<_>>().join(", ")))
         }
-        Form::Names => {
+        Form::Names(_) => {
             let names = matches.get_many::<String>(key)?;
             Some(format!("{:?}", names.collect::<Vec<_>>()))
         }
@@ -141,7 +141,7 @@ impl Held {
 }
 
 fn held() -> impl Iterator<Item = &'static Setting> {
-    let holds = |s: &&Setting| matches!(s.form, Form::Values | Form::Names);
+    let holds = |s: &&Setting| matches!(s.form, Form::Values | Form::Names(_));
     TABLE.iter().filter(holds)
 }
 

@@ -34,7 +34,7 @@ pub fn run(model: Model, files: &Files, options: &Options, asked: &Asked) -> Res
     // it is no solver, but reads a solver's settings
     job.settings = RivalSolver(asked.rival).settings();
     layer.onto(&mut job.settings);
-    let held = job.model.holding(&job.settings.fix, &job.settings.free);
+    let held = job.model.for_settings(&job.settings);
     job.model = held.map_err(latens::Error::from)?;
     if let Some(unknown) = job.model.unknowns.iter().find(|u| u.is_bounded()) {
         return Err(Failure::Message(format!(

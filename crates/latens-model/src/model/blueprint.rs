@@ -19,6 +19,8 @@ pub struct Blueprint {
     pub fix: BTreeMap<String, f64>,
     /// Constants that are learned whatever the file says.
     pub free: Vec<String>,
+    /// Inputs that go straight to their next value whatever the file says.
+    pub first_order: Vec<String>,
     /// Whether there is one record to learn from.
     pub one_record: bool,
     /// The groups of the records, where anybody says: their labels, or none where there is one alone.
@@ -44,6 +46,7 @@ impl Model {
             text: self.text.clone(),
             fix: self.held.fix.clone(),
             free: self.held.free.clone(),
+            first_order: self.held.first_order.clone(),
             one_record: self.held.one_record,
             groups: match &self.held.groups {
                 Groups::Any => None,
@@ -63,6 +66,7 @@ impl Model {
         let held = file.held(Held {
             fix: blueprint.fix.clone(),
             free: blueprint.free.clone(),
+            first_order: blueprint.first_order.clone(),
             one_record: blueprint.one_record,
             groups: match &blueprint.groups {
                 None => Groups::Any,

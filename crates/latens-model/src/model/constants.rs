@@ -6,14 +6,17 @@ use std::collections::BTreeMap;
 use super::Model;
 use crate::constant::{Unknown, Varies};
 use crate::error::Error;
-use crate::file::{self, ModelFile};
+use crate::file::{self, Hold, ModelFile};
+use crate::settings::Settings;
 use crate::suggest;
 
-/// Constants that are fixed at a value, and those that are free, whatever the file says.
+/// What holds whatever the file says: constants that are fixed at a value, and others that are free.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Held {
     pub(super) fix: BTreeMap<String, f64>,
     pub(super) free: Vec<String>,
+    /// Inputs that go straight to their next value.
+    pub(super) first_order: Vec<String>,
     /// Whether there is one record to learn from.
     pub(super) one_record: bool,
     pub(super) groups: Groups,
@@ -31,27 +34,32 @@ pub(super) enum Groups {
 }
 
 impl Model {
-    /// The model of the same file with constants of `[unknowns]` fixed at a value, and others learned,
-    /// whatever the file says of them.
+    /// The model as a fit with these settings takes it: constants of `[unknowns]` fixed at a value and others
+    /// learned, inputs that go straight to their next value, whatever the file says of them.
     ///
     /// ```
     /// use latens_model::Model;
+    /// use latens_model::settings::Settings;
     ///
     /// let text = "[states.x]\nderivative = \"-a*x + b\"\n[measurements]\nx = \"x\"\n[unknowns]\n\
     ///             a = { guess = 1 }\nb = { value = 3, fixed = true }";
     /// let model = Model::from_text("model", text)?;
     /// assert_eq!((model.unknowns[0].name.as_str(), model.fixed[0].value), ("a", 3.0));
-    /// let other = model.holding(&[("a".to_string(), 2.5)].into(), &["b".to_string()])?;
+    /// let mut settings = Settings::default();
+    /// settings.fix.insert("a".into(), 2.5);
+    /// settings.free.push("b".into());
+    /// let other = model.for_settings(&settings)?;
     /// assert_eq!((other.unknowns[0].name.as_str(), other.fixed[0].value), ("b", 2.5));
     /// # Ok::<(), latens_model::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Constant`] for a name that is not in `[unknowns]`, or a value outside of its bounds.
-    pub fn holding(&self, fix: &BTreeMap<String, f64>, free: &[String]) -> Result<Self, Error> {
+    /// [`Error::Setting`] for a name that the model does not have, or a value outside of its bounds.
+    pub fn for_settings(&self, settings: &Settings) -> Result<Self, Error> {
         self.held(Held {
-            fix: fix.clone(),
-            free: free.to_vec(),
+            fix: settings.fix.clone(),
+            free: settings.free.clone(),
+            first_order: settings.first_order.clone(),
             ..self.held.clone()
         })
     }
@@ -178,12 +186,18 @@ impl Held {
             let known: Vec<String> = file.unknowns.iter().map(|u| u.name.value.clone()).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let place = suggest::find(name, &known, "unknown constant");
-            let unknown = &mut file.unknowns[place.map_err(Error::Constant)?];
+            let unknown = &mut file.unknowns[place.map_err(Error::Setting)?];
             if let Some(outside) = fixed.and_then(|value| unknown.outside(value)) {
                 let message = format!("`{name}` cannot be fixed at {outside}");
-                return Err(Error::Constant(message));
+                return Err(Error::Setting(message));
             }
             unknown.fixed = fixed;
+        }
+        for name in &self.first_order {
+            let known: Vec<String> = file.input_names().map(str::to_string).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let place = suggest::find(name, &known, "input").map_err(Error::Setting)?;
+            file.inputs[place].hold = Some(Hold::FirstOrder);
         }
         for unknown in &mut file.unknowns {
             let ordinary = match unknown.varies {

@@ -162,6 +162,7 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
     let unknowns = file.unknowns.iter();
     let known = Named {
         states: &states,
+        inputs: &inputs,
         channels: &channels,
         unknowns: &unknowns.map(|u| u.name.value.as_str()).collect::<Vec<_>>(),
     };
@@ -172,16 +173,18 @@ fn check_references(file: &ModelFile, diagnostics: &mut Vec<Diagnostic>) {
 #[derive(Clone, Copy)]
 pub struct Named<'a> {
     pub states: &'a [&'a str],
+    pub inputs: &'a [&'a str],
     pub channels: &'a [&'a str],
     pub unknowns: &'a [&'a str],
 }
 
-/// Names of states, measurements and unknowns in settings of a fit.
+/// Names of states, inputs, measurements and unknowns in settings of a fit.
 pub fn check_settings(settings: &FitDef, all: Named, diagnostics: &mut Vec<Diagnostic>) {
     for (owner, name) in &settings.named {
         let (known, noun) = match owner {
             Owner::State => (all.states, "a state"),
             Owner::Channel => (all.channels, "a measurement"),
+            Owner::Input => (all.inputs, "an input"),
             Owner::Unknown => (all.unknowns, "a constant of [unknowns]"),
             // solvers register themselves: see Model::check_solver
             Owner::Solver => continue,

@@ -41,6 +41,8 @@ pub enum Owner {
     State,
     /// A measurement.
     Channel,
+    /// An input.
+    Input,
     /// A constant of `[unknowns]`.
     Unknown,
     /// A solver, which the model language does not know.
@@ -71,7 +73,7 @@ pub enum Form {
     /// `{ name = value }`.
     Values,
     /// A list of names.
-    Names,
+    Names(Owner),
 }
 
 /// The types of a kind of setting.
@@ -190,35 +192,44 @@ impl Kind for Values {
     }
 }
 
-/// Names of constants.
-pub struct Names;
-
-impl Types for Names {
-    type Value = Vec<String>;
-    type Given = Vec<String>;
+macro_rules! names {
+    ($kind:ident, $owner:expr) => {
+        pub struct $kind;
+        impl Types for $kind {
+            type Value = Vec<String>;
+            type Given = Vec<String>;
+        }
+        impl Kind for $kind {
+            const FORM: Form = Form::Names($owner);
+            fn read(
+                reader: &mut Reader,
+                fields: Fields,
+                key: &str,
+                named: &mut Vec<(Owner, At<String>)>,
+            ) -> Self::Given {
+                let names = read_names(reader, fields, key);
+                named.extend(names.iter().map(|name| ($owner, name.clone())));
+                names.into_iter().map(|name| name.value).collect()
+            }
+            fn apply(given: &Self::Given, value: &mut Self::Value) {
+                let new = given.iter().filter(|name| !value.contains(name));
+                let new: Vec<String> = new.cloned().collect();
+                value.extend(new);
+            }
+        }
+    };
 }
 
-impl Kind for Names {
-    const FORM: Form = Form::Names;
-    fn read(
-        reader: &mut Reader,
-        fields: Fields,
-        key: &str,
-        named: &mut Vec<(Owner, At<String>)>,
-    ) -> Self::Given {
-        let Some(value) = fields.get(key) else {
-            return vec![];
-        };
-        let list = reader.array(value, "a list of names: [\"gain\"]");
-        let names: Vec<At<String>> = list.iter().filter_map(|v| reader.string(v)).collect();
-        named.extend(names.iter().map(|name| (Owner::Unknown, name.clone())));
-        names.into_iter().map(|name| name.value).collect()
-    }
-    fn apply(given: &Self::Given, value: &mut Self::Value) {
-        let new = given.iter().filter(|name| !value.contains(name));
-        let new: Vec<String> = new.cloned().collect();
-        value.extend(new);
-    }
+names!(Constants, Owner::Unknown);
+names!(Inputs, Owner::Input);
+
+/// A list of names, with their places.
+fn read_names(reader: &mut Reader, fields: Fields, key: &str) -> Vec<At<String>> {
+    let Some(value) = fields.get(key) else {
+        return vec![];
+    };
+    let list = reader.array(value, "a list of names: [\"gain\"]");
+    list.iter().filter_map(|v| reader.string(v)).collect()
 }
 
 macro_rules! variances {

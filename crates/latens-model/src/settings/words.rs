@@ -52,7 +52,7 @@ fn form_schema(form: Form) -> Value {
             "additionalProperties": { "type": "number" },
             "examples": [{ "gain": 0.37 }],
         }),
-        Form::Names => json!({
+        Form::Names(_) => json!({
             "type": "array",
             "items": { "$ref": "#/$defs/name" },
             "examples": [["gain"]],
@@ -97,7 +97,7 @@ pub fn python(solvers: &[&str]) -> String {
             Form::Positive | Form::NotNegative | Form::Factor | Form::Tail => "float",
             Form::Variances(_) => "Union[float, Mapping[str, float]]",
             Form::Values => "Mapping[str, float]",
-            Form::Names => "Sequence[str]",
+            Form::Names(_) => "Sequence[str]",
         };
         let _ = write!(out, "\n    {key}: {kind}\n    \"\"\"{help}.\"\"\"\n");
     }
@@ -119,7 +119,7 @@ pub fn markdown(defaults: &[Settings]) -> String {
             Form::Tail => "a number above 0, below 0.5",
             Form::Variances(_) => "a variance, or variances by name",
             Form::Values => "values by name",
-            Form::Names => "names",
+            Form::Names(_) => "names",
         };
         let default = setting.default(defaults).unwrap_or_else(|| "none".into());
         let _ = writeln!(

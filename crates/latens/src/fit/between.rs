@@ -3,13 +3,15 @@
 //! A simulation with shorter steps, or with inputs that go straight to their next value, differs from that of the
 //! fit. Where the difference is more than the noise could hide over the whole record, constants and hidden states
 //! have taken it up, and their deviations do not count it. A file with a truth of its own simulates its records by
-//! the same steps: nothing is said of those.
+//! the same steps: nothing is said of those. What inputs do the records may decide: where the file says nothing of
+//! inputs that move smoothly, and it matters, both are learned.
 
-use super::{Fit, Track};
+use super::{Fit, Role, Track};
 use crate::look::Finding;
 use crate::model::{Hold, Method, Model};
+use crate::numerics::Trajectory;
+use crate::numerics::score::{self, named};
 use crate::numerics::step::Stepper;
-use crate::numerics::{Trajectory, score};
 use crate::record::Record;
 
 /// Shorter steps are so many times shorter.
@@ -21,25 +23,94 @@ const MATERIAL_RANGE_PART: f64 = 1e-3;
 /// An input is smooth where its changes differ from one sample to the next by less than this part of themselves.
 const SMOOTH_BEND_PART: f64 = 0.5;
 
-/// What of it matters, for the first record where it does.
+/// Fits whose ln p differ by less than this are not told apart: odds below twenty to one.
+const TOLD_LOG_EVIDENCE: f64 = 3.0;
+/// Of two models that the records contradict one is better where its free runs err by less than this factor.
+const CLEARLY_LESS_ERROR_RATIO: f64 = 0.95;
+
+/// Inputs that a fit has held over each sample, although they move smoothly and the file does not say so.
+pub(super) struct SmoothInputs {
+    pub inputs: Vec<String>,
+    file: String,
+    moved: Moved,
+}
+
+/// The inputs of a fit that may rather go straight to their next values, where evidence can decide it.
+pub(super) fn smooth_inputs(fit: &Fit) -> Option<SmoothInputs> {
+    if fit.model.truth.is_some() || fit.facts.stopped || fit.facts.evidence.is_none() {
+        return None;
+    }
+    let mut trained = fit.trained().into_iter();
+    trained.find_map(|track| held_inputs(fit, track))
+}
+
+/// Of a fit with inputs held and one with inputs that go straight to their next values, the one that the records ask
+/// for; the first where they do not tell.
+pub(super) fn decided(held: Fit, mut moving: Fit, smooth: SmoothInputs) -> Fit {
+    let log = |fit: &Fit| {
+        fit.facts
+            .evidence
+            .as_ref()
+            .map_or(f64::NEG_INFINITY, |e| e.log)
+    };
+    let error = |fit: &Fit| {
+        let trained = fit.facts.records.iter().filter(|r| r.role == Role::Train);
+        named::mean(trained.map(|r| &r.nrmse)).unwrap_or(f64::INFINITY)
+    };
+    let gain = log(&moving) - log(&held);
+    let asked_for = match (held.facts.contradicted, moving.facts.contradicted) {
+        (false, false) => gain > TOLD_LOG_EVIDENCE,
+        (true, true) => error(&moving) < CLEARLY_LESS_ERROR_RATIO * error(&held),
+        (contradicted, _) => contradicted,
+    };
+    if moving.facts.stopped || !asked_for {
+        return held;
+    }
+    let explained = !held.facts.contradicted && !moving.facts.contradicted;
+    let finding = Finding::MovingInputs {
+        file: smooth.file,
+        channel: smooth.moved.channel,
+        inputs: smooth.inputs,
+        of_noise: smooth.moved.of_noise,
+        of_range: smooth.moved.of_range,
+        gain: explained.then_some(gain),
+    };
+    for facts in moving.all_facts() {
+        facts.findings.push(finding.clone());
+    }
+    moving
+}
+
+/// What of it matters, for the first record where it does. Of a fit that the data contradict, only what would follow
+/// them better.
 pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
     if fit.model.truth.is_some() {
         return vec![];
     }
     let first =
         |finding: &dyn Fn(&Track) -> Option<Finding>| fit.trained().into_iter().find_map(finding);
-    let steps = first(&|track| coarse_steps(fit, track));
-    let hold = first(&|track| held_inputs(fit, track));
+    let told = |moved: &Moved| !fit.facts.contradicted || moved.is_closer;
+    let steps = first(&|track| coarse_steps(fit, track, told));
+    let hold = first(&|track| {
+        let smooth = held_inputs(fit, track).filter(|smooth| told(&smooth.moved))?;
+        Some(Finding::HeldInputs {
+            file: smooth.file,
+            channel: smooth.moved.channel,
+            inputs: smooth.inputs,
+            of_noise: smooth.moved.of_noise,
+            of_range: smooth.moved.of_range,
+        })
+    });
     steps.into_iter().chain(hold).collect()
 }
 
-fn coarse_steps(fit: &Fit, track: &Track) -> Option<Finding> {
+fn coarse_steps(fit: &Fit, track: &Track, told: impl Fn(&Moved) -> bool) -> Option<Finding> {
     let mut finer = fit.model.clone();
     if !finer.method.is_implicit() {
         finer.method = Method::Rk4;
     }
     finer.substeps *= STEP_DIVISOR;
-    let moved = moved(fit, track, &finer)?;
+    let moved = moved(fit, track, &finer).filter(told)?;
     let names = Method::NAMES.iter();
     let name = names.clone().find(|(_, m)| *m == fit.model.method)?.0;
     Some(Finding::CoarseSteps {
@@ -53,7 +124,7 @@ fn coarse_steps(fit: &Fit, track: &Track) -> Option<Finding> {
 }
 
 /// Inputs that the model holds without the file's saying so, and that move smoothly.
-fn held_inputs(fit: &Fit, track: &Track) -> Option<Finding> {
+fn held_inputs(fit: &Fit, track: &Track) -> Option<SmoothInputs> {
     let mut moving = fit.model.clone();
     let mut inputs = vec![];
     for (k, input) in fit.model.inputs.iter().enumerate() {
@@ -66,13 +137,10 @@ fn held_inputs(fit: &Fit, track: &Track) -> Option<Finding> {
     if inputs.is_empty() {
         return None;
     }
-    let moved = moved(fit, track, &moving)?;
-    Some(Finding::HeldInputs {
-        file: fit.facts_of(track).file.clone(),
-        channel: moved.channel,
+    Some(SmoothInputs {
         inputs,
-        of_noise: moved.of_noise,
-        of_range: moved.of_range,
+        file: fit.facts_of(track).file.clone(),
+        moved: moved(fit, track, &moving)?,
     })
 }
 
@@ -91,10 +159,11 @@ struct Moved {
     /// Root mean square, in deviations of the noise.
     of_noise: f64,
     of_range: f64,
+    /// Whether it is closer to the record.
+    is_closer: bool,
 }
 
-/// How far the simulation of another model is from that of the fit, where that matters. Of a fit that the data
-/// contradict, only where the other follows them better.
+/// How far the simulation of another model is from that of the fit, where that matters.
 fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
     let record = &track.record;
     let run = |model: &Model| {
@@ -103,14 +172,15 @@ fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
         score::outputs(&stepper, record, &fit.theta, &states)
     };
     let (fitted, other) = (run(&fit.model), run(other));
+    let noise = &fit.facts.noise.measurement;
     let misfit = |run: &Trajectory| -> f64 {
-        let pairs = record.outputs.iter().zip(run.as_slice());
-        let taken = pairs.filter(|(y, _)| y.is_finite());
-        taken.map(|(y, p)| (y - p).powi(2)).sum()
+        let readings = record.outputs.iter().zip(run.as_slice());
+        let taken = readings
+            .zip(noise.iter().cycle())
+            .filter(|((y, _), _)| y.is_finite());
+        taken.map(|((y, p), noise)| (y - p).powi(2) / noise).sum()
     };
-    if fit.facts.contradicted && misfit(&other) > misfit(&fitted) {
-        return None;
-    }
+    let is_closer = misfit(&other) < misfit(&fitted);
     let channels = fit.model.measurements.iter().enumerate();
     let channels = channels.map(|(c, channel)| {
         let squares = fitted
@@ -120,8 +190,9 @@ fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
         let rms = (squares.sum::<f64>() / record.len() as f64).sqrt();
         Moved {
             channel: channel.name.clone(),
-            of_noise: rms / fit.facts.noise.measurement[c].sqrt(),
+            of_noise: rms / noise[c].sqrt(),
             of_range: rms / fit.facts.scales.range[c],
+            is_closer,
         }
     });
     let most = channels.max_by(|a, b| a.of_noise.total_cmp(&b.of_noise))?;

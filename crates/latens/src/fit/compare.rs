@@ -28,7 +28,7 @@ use crate::described;
 use crate::described::{Described, Value};
 use crate::error::worded;
 use crate::model::network::Structure;
-use crate::numerics::score::named::Scores;
+use crate::numerics::score::named::{self, Scores};
 use crate::solve::Observer;
 use crate::solve::batch::again::Weighed;
 use crate::text;
@@ -357,12 +357,7 @@ impl Compared {
     /// The mean error over records of a role; infinite where a run diverged, `None` without any.
     pub fn error(&self, role: Role) -> Option<f64> {
         let records = self.records.iter().filter(|r| r.role == role);
-        let errors: Vec<f64> = records
-            .flat_map(|r| r.nrmse.values())
-            .map(|e| e.unwrap_or(f64::INFINITY))
-            .collect();
-        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        (!errors.is_empty()).then_some(mean)
+        named::mean(records.map(|r| &r.nrmse))
     }
 
     /// What models are put in order by: the evidence, or else the least error on what was not learned from.

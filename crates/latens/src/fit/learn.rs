@@ -9,7 +9,7 @@ use super::ensemble::{self, Band, Weighted};
 use super::facts::{self, Constant, Facts, MemberFacts, RecordFacts};
 use super::other_values::OtherValues;
 use super::suspects::{SetAside, refuse};
-use super::{Fit, Track, diagnosis, group, population, proof, relevance, residuals};
+use super::{Fit, Track, between, diagnosis, group, population, proof, relevance, residuals};
 use crate::Error;
 use crate::filter::{Smoothed, Smoother, exact_trajectory};
 use crate::look::prior::{Walking, starting_at};
@@ -23,7 +23,9 @@ use crate::record::{Record, Source};
 use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
 use crate::solve::ladder::{self, Climbed, Tried};
 use crate::solve::starts::Seeded;
-use crate::solve::{self, Equipment, Learned, Observer, PassReport, Problem, Solver, registry};
+use crate::solve::{
+    self, Equipment, Learned, Observer, PassReport, Problem, Quiet, Solver, Trial, registry,
+};
 
 /// Times that a fit is made at the most, each without the readings that the one before contradicts.
 const MOST_ROUNDS: usize = 3;
@@ -42,6 +44,30 @@ pub struct Data<'a> {
 /// # Errors
 /// Settings or records that do not fit the model, divergence, or a stop before anything was learned.
 pub fn learn(
+    model: &Model,
+    data: Data,
+    settings: &Settings,
+    equipment: Equipment,
+    observer: &mut dyn Observer,
+) -> Result<Fit, Error> {
+    let held = learn_under(model, data, settings, equipment, observer)?;
+    let Some(smooth) = between::smooth_inputs(&held) else {
+        return Ok(held);
+    };
+    let moving = Settings {
+        first_order: smooth.inputs.clone(),
+        ..settings.clone()
+    };
+    let mut quiet = Quiet::new(observer, Trial::MovingInputs);
+    match learn_under(model, data, &moving, equipment, &mut quiet) {
+        Ok(moving) => Ok(between::decided(held, moving, smooth)),
+        Err(Error::Diverged(_) | Error::Stopped) => Ok(held),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same, with inputs as settings and file have them.
+fn learn_under(
     model: &Model,
     data: Data,
     settings: &Settings,
@@ -196,7 +222,7 @@ fn go(
     equipment: Equipment,
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
-    let model = model.holding(&settings.fix, &settings.free)?;
+    let model = model.for_settings(settings)?;
     let model = &model.for_records(data.train.len())?;
     let grouped = group::grouped(model, data)?;
     let (model, data) = match &grouped {

@@ -312,7 +312,7 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     } else {
         Model::from_text(&name.display().to_string(), &text)?
     };
-    let model = model.holding(&facts.settings.fix, &facts.settings.free)?;
+    let model = model.for_settings(&facts.settings)?;
     let trained = facts.records.iter().filter(|r| r.role == Role::Train);
     let model = model.for_records(trained.clone().count())?;
     let model = model.for_groups(&match &facts.group {

@@ -122,6 +122,18 @@ pub enum Finding {
         of_noise: f64,
         of_range: f64,
     },
+    /// Inputs that move smoothly, of which the file does not say what they do over a sample, are taken to go straight
+    /// to their next values: the records ask for it.
+    MovingInputs {
+        file: String,
+        /// Where the simulation moved farthest by it.
+        channel: String,
+        inputs: Vec<String>,
+        of_noise: f64,
+        of_range: f64,
+        /// By so much ln p is higher; `None` where the model does not explain the records either way.
+        gain: Option<f64>,
+    },
     /// Measurements surprise the filter more, or less, than its bands say.
     BandsWrong {
         file: String,
@@ -156,6 +168,7 @@ impl Finding {
             | Self::HeavyTails { channel, .. }
             | Self::CoarseSteps { channel, .. }
             | Self::HeldInputs { channel, .. }
+            | Self::MovingInputs { channel, .. }
             | Self::BandsWrong { channel, .. } => channel,
         }
     }
@@ -350,14 +363,31 @@ impl Finding {
                 inputs,
                 of_noise,
                 of_range,
-            } => format!(
-                "{} move{} smoothly, and {} held over each sample as a digital output is: if measured, write hold = \"first-order\" in [inputs] or [time], which moves {channel} on {file} by {} times its noise ({} of its range); if held, hold = \"zero-order\" says so",
-                text::list(&inputs.iter().map(String::as_str).collect::<Vec<_>>()),
-                if inputs.len() == 1 { "s" } else { "" },
-                if inputs.len() == 1 { "is" } else { "are" },
-                rounded(*of_noise),
-                text::percent(*of_range)
-            ),
+            } => {
+                let (names, s, are) = subject(inputs);
+                format!(
+                    "{names} move{s} smoothly, and {are} held over each sample as a digital output is: if measured, write hold = \"first-order\" in [inputs] or [time], which moves {channel} on {file} by {} times its noise ({} of its range); if held, hold = \"zero-order\" says so",
+                    rounded(*of_noise),
+                    text::percent(*of_range)
+                )
+            }
+            Self::MovingInputs {
+                file,
+                channel,
+                inputs,
+                of_noise,
+                gain,
+                ..
+            } => {
+                let (names, s, are) = subject(inputs);
+                let gain = gain.map_or(String::new(), |gain| {
+                    format!(", ln p is higher by {gain:.0}")
+                });
+                format!(
+                    "{names} move{s} smoothly, and {are} taken to go straight to the next value over each sample, because the records ask for it ({channel} on {file} moves by {} times its noise{gain}): hold = \"first-order\" in [inputs] or [time] says so; if held, write hold = \"zero-order\"",
+                    rounded(*of_noise),
+                )
+            }
             Self::BandsWrong {
                 file,
                 channel,
@@ -424,7 +454,8 @@ impl Finding {
             Self::BandsWrong { .. }
             | Self::Quantised { .. }
             | Self::HeavyTails { .. }
-            | Self::HeldInputs { .. } => {
+            | Self::HeldInputs { .. }
+            | Self::MovingInputs { .. } => {
                 return None;
             }
         })
@@ -437,6 +468,15 @@ impl Companion {
             0 => self.signal.clone(),
             samples => format!("{} {samples} samples before", self.signal),
         }
+    }
+}
+
+/// Inputs by name, with the endings of their verbs.
+fn subject(inputs: &[String]) -> (String, &'static str, &'static str) {
+    let names = text::list(&inputs.iter().map(String::as_str).collect::<Vec<_>>());
+    match inputs.len() {
+        1 => (names, "s", "is"),
+        _ => (names, "", "are"),
     }
 }
 

@@ -193,6 +193,8 @@ pub enum Trial {
     Pieces,
     /// Halves of the records are predicted by what is learned from the others.
     Halves,
+    /// Inputs that go straight to their next values over a sample.
+    MovingInputs,
     /// A fold of so many that is held back in a comparison.
     Fold(usize, usize),
 }
@@ -206,6 +208,7 @@ impl fmt::Display for Trial {
             Self::AsIfNoisy => f.write_str("as if there were noise"),
             Self::Pieces => f.write_str("pieces of the records"),
             Self::Halves => f.write_str("halves held back"),
+            Self::MovingInputs => f.write_str("inputs that move between samples"),
             Self::Fold(fold, folds) => write!(f, "fold {fold} of {folds} held back"),
         }
     }

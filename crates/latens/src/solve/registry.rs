@@ -115,7 +115,7 @@ pub fn same_solver(before: &Settings, now: &Settings) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Setting`] with what does not.
 pub fn check(settings: &Settings, model: &Model) -> Result<(), Error> {
-    let model = &model.holding(&settings.fix, &settings.free)?;
+    let model = &model.for_settings(settings)?;
     let states: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
     let channels: Vec<&str> = model.measurements.iter().map(|m| m.name.as_str()).collect();
     settings.check(&states, &channels).map_err(Error::Setting)?;

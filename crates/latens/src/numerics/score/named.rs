@@ -47,6 +47,16 @@ pub fn state_scores(
     .collect()
 }
 
+/// The mean over columns and records; infinite where a run diverged, `None` without any.
+pub fn mean<'a>(scores: impl Iterator<Item = &'a Scores>) -> Option<f64> {
+    let errors: Vec<f64> = scores
+        .flat_map(Scores::values)
+        .map(|error| error.unwrap_or(f64::INFINITY))
+        .collect();
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    (!errors.is_empty()).then_some(mean)
+}
+
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

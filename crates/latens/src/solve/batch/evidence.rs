@@ -17,6 +17,8 @@
 //! weights at which the evidence is stationary is Σ θ²/γ over its weights (MacKay, *Bayesian
 //! interpolation*, 1992).
 
+use std::ops::Range;
+
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
@@ -48,47 +50,70 @@ pub(super) struct Laplace {
     pub consistency: f64,
 }
 
-/// Weights that share a prior variance.
-pub(super) struct WeightGroup {
-    /// Their entries of θ.
-    pub range: std::ops::Range<usize>,
-    /// The number of terms that each of them is summed over.
-    pub terms: usize,
-}
-
 /// Which weights share a prior variance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// All of a network.
     Network,
-    /// The weights of each layer, and its biases: functions that the data do not ask for to bend
-    /// then need not.
+    /// Those of each layer, biases included: functions that the data do not ask for to bend then need not. By
+    /// themselves biases would be worth a variance of zero where the data hardly feel them, and a network that is odd
+    /// about wherever its argument was centred determines what it has no reason to.
     Layer,
 }
 
+/// A matrix of a network's weights, or the biases of a layer.
+struct Block {
+    /// Its entries of θ.
+    range: Range<usize>,
+    /// The number of terms that each of them is summed over.
+    terms: usize,
+    is_bias: bool,
+}
+
+/// The blocks of a network whose weights begin at an entry of θ.
+fn blocks(network: &Network, start: usize) -> Vec<Block> {
+    let mut at = start;
+    let blocks = network.blocks().into_iter();
+    let blocks = blocks.map(|(name, rows, columns)| {
+        let range = at..at + rows * columns;
+        at = range.end;
+        Block {
+            range,
+            terms: columns,
+            is_bias: name.ends_with(".bias"),
+        }
+    });
+    blocks.collect()
+}
+
+/// For each weight of a model, the number of terms that it is summed with.
+pub(super) fn terms(model: &Model) -> Vec<(usize, usize)> {
+    let networks = model.system.networks().iter();
+    let networks = networks.zip(model.system.weight_ranges());
+    let blocks = networks.flat_map(|(network, range)| blocks(network, range.start));
+    let terms = blocks.flat_map(|block| block.range.map(move |entry| (entry, block.terms)));
+    terms.collect()
+}
+
 impl Sharing {
-    /// The groups of a model's weights.
-    pub fn groups(self, model: &Model) -> Vec<WeightGroup> {
+    /// The groups of a model's weights, as entries of θ.
+    fn groups(self, model: &Model) -> Vec<Range<usize>> {
         let networks = model.system.networks().iter();
         let networks = networks.zip(model.system.weight_ranges());
-        let of_network = |(network, range): (&Network, std::ops::Range<usize>)| match self {
-            Self::Network => vec![WeightGroup { range, terms: 1 }],
+        let groups = networks.flat_map(|(network, range)| match self {
+            Self::Network => vec![range],
             Self::Layer => {
-                let mut at = range.start;
-                let blocks = network.blocks().into_iter();
-                let layers = blocks.map(|(_, rows, columns)| {
-                    let weights = at..at + rows * columns;
-                    at = weights.end;
-                    WeightGroup {
-                        range: weights,
-                        terms: columns,
+                let mut layers: Vec<Range<usize>> = vec![];
+                for block in blocks(network, range.start) {
+                    match layers.last_mut() {
+                        Some(layer) if block.is_bias => layer.end = block.range.end,
+                        _ => layers.push(block.range),
                     }
-                });
-                layers.collect()
+                }
+                layers
             }
-        };
-        let groups = networks.flat_map(of_network);
-        groups.filter(|group| !group.range.is_empty()).collect()
+        });
+        groups.filter(|group| !group.is_empty()).collect()
     }
 
     fn bounds(self) -> (f64, f64) {
@@ -190,7 +215,7 @@ impl Posterior {
     /// The evidence, where `likelihood` is −½ Σ ln 2πs − L.
     pub fn evidence(&self, model: &Model, likelihood: f64) -> Evidence {
         let known = self.values.iter().map(|v| v / (1.0 + v));
-        let part = |name: &str, range: std::ops::Range<usize>| Part {
+        let part = |name: &str, range: Range<usize>| Part {
             name: name.into(),
             directions: range.len(),
             determined: range.map(|i| self.share(i)).sum(),
@@ -214,7 +239,7 @@ impl Posterior {
     pub fn next_prior(&self, model: &Model, theta: &[f64], sharing: Sharing) -> Vec<f64> {
         let mut next: Vec<f64> = self.root.iter().map(|r| r * r).collect();
         let (least, most) = sharing.bounds();
-        for WeightGroup { range, .. } in sharing.groups(model) {
+        for range in sharing.groups(model) {
             let variances = &mut next[range.clone()];
             let square: f64 = theta[range.clone()]
                 .iter()

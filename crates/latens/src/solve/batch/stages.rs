@@ -1,7 +1,7 @@
 //! The stages of batch: each with tighter physics, from where the one before ended.
 
 use super::damping::Damping;
-use super::evidence::{Laplace, Sharing, WeightGroup};
+use super::evidence::{Laplace, Sharing, terms};
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use crate::Error;
@@ -476,10 +476,9 @@ pub(super) fn first_prior(problem: &Problem, settings: &Settings) -> Vec<f64> {
     match sharing(problem) {
         _ if !settings.estimate_prior => {}
         Sharing::Network => widen(problem, &mut prior, FIRST_PRIOR_FACTOR),
-        layer @ Sharing::Layer => {
-            for WeightGroup { range, terms } in layer.groups(problem.model) {
-                prior[range]
-                    .fill(settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64);
+        Sharing::Layer => {
+            for (weight, terms) in terms(problem.model) {
+                prior[weight] = settings.parameter_variance * FIRST_LAYER_VARIANCE / terms as f64;
             }
         }
     }

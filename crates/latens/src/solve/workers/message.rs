@@ -154,7 +154,8 @@ impl Put for Blueprint {
     fn put(&self, out: &mut Vec<u8>) {
         let fix: Vec<(String, f64)> = self.fix.clone().into_iter().collect();
         (self.file.clone(), self.text.clone(), fix).put(out);
-        (self.free.clone(), self.one_record, self.groups.clone()).put(out);
+        (self.free.clone(), self.first_order.clone()).put(out);
+        (self.one_record, self.groups.clone()).put(out);
         self.networks.put(out);
     }
 }
@@ -166,6 +167,7 @@ impl Take for Blueprint {
             text: Take::take(from)?,
             fix: Vec::<(String, f64)>::take(from)?.into_iter().collect(),
             free: Take::take(from)?,
+            first_order: Take::take(from)?,
             one_record: Take::take(from)?,
             groups: Take::take(from)?,
             networks: Take::take(from)?,
