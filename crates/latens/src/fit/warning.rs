@@ -7,7 +7,7 @@ use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
 use crate::look::{
-    DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
+    DETERMINED_SCALE_PART, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
 };
 use crate::model::Model;
 use crate::record::Record;
@@ -597,7 +597,7 @@ impl Warning {
         let start = made.deviations.row(0).iter().zip(&facts.scales.scale);
         let unknown: Vec<String> = start
             .zip(&model.states)
-            .filter(|((std, scale), _)| **std > DETERMINED * **scale)
+            .filter(|((std, scale), _)| **std > DETERMINED_SCALE_PART * **scale)
             .map(|(_, state)| state.name.clone())
             .collect();
         if !unknown.is_empty() {

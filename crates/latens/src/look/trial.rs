@@ -94,9 +94,9 @@ pub fn simulate(
         } else {
             trial.centre(prior)
         };
-        let found = trial.fault_at(0, &start).or_else(|| trial.run(&start));
-        if found.is_some() {
-            return found;
+        let leaves = trial.fault_at(0, &start).or_else(|| trial.run(&start));
+        if leaves.is_some() {
+            return leaves;
         }
     }
     None
