@@ -10,6 +10,7 @@ use crate::look::{
     DETERMINED_SCALE_PART, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
 };
 use crate::model::Model;
+use crate::numerics::Entry;
 use crate::record::Record;
 use crate::text;
 
@@ -580,7 +581,11 @@ impl Warning {
     /// visited; its start is not known; or its bands are wider than what training left unexplained,
     /// so that what training did not determine decides it.
     pub fn of_prediction(facts: &Facts, model: &Model, file: &str, made: &Prediction) -> Vec<Self> {
-        if let Some((samples, state)) = made.states.lost() {
+        if let Some(Entry {
+            row: samples,
+            column: state,
+        }) = made.states.first_lost()
+        {
             return vec![Self::LeavesNumbers {
                 file: file.into(),
                 state: model.states[state].name.clone(),

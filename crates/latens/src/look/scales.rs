@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Model, Point, Varies};
 use crate::numerics::Trajectory;
-use crate::numerics::step::WHOLE;
+use crate::numerics::step::WHOLE_STEPS_TOLERANCE;
 use crate::record::Record;
 
 /// Centre and scale of the states, noise of the channels.
@@ -401,7 +401,7 @@ pub(super) fn difference_noise(records: &[Vec<Sample>]) -> f64 {
 /// The weights of values at these times that cancel any cubic; the sum of their squares is 70.
 fn difference(times: &[f64; 5]) -> [f64; 5] {
     let step = (times[4] - times[0]) / 4.0;
-    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE * step;
+    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE_STEPS_TOLERANCE * step;
     if times.windows(2).all(even) {
         return [1.0, -4.0, 6.0, -4.0, 1.0];
     }
