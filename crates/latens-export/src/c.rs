@@ -7,11 +7,11 @@ mod network;
 
 use std::collections::BTreeSet;
 
-use latens::filter::extended::LOST;
+use latens::filter::extended::LOST_SCALES;
 use latens::fit::stream::{DOUBTED_GAP, LONGEST_GAP, Options};
 use latens::model::Method;
 use latens::model::tape::{Binary, Tape, Unary};
-use latens::numerics::step::{Estimate, Tableau, WHOLE, sizes, tableau};
+use latens::numerics::step::{Estimate, Tableau, WHOLE_STEPS_TOLERANCE, sizes, tableau};
 
 use crate::exported::Exported;
 use crate::generate::{Function, Language, comparison, function, generate, sign};
@@ -104,7 +104,7 @@ pub fn source(exported: &Exported, header: &str) -> String {
             ("HELD", if exported.first_order() { HELD } else { KEPT }),
             ("CHAIN", chain),
             ("METHOD", &method.replace(PREFIX, &prefix)),
-            ("WHOLE", &number(WHOLE)),
+            ("WHOLE", &number(WHOLE_STEPS_TOLERANCE)),
         ],
     );
     format!(
@@ -157,13 +157,13 @@ fn implicit(exported: &Exported, tableau: &Tableau, prefix: &str) -> String {
         &[
             ("STAGES", &stages.to_string()),
             ("HALVES", halves),
-            ("ITERATIONS", &Tableau::ITERATIONS.to_string()),
-            ("FINEST", &Tableau::FINEST.to_string()),
-            ("ATTEMPTS", &Tableau::ATTEMPTS.to_string()),
-            ("HALVINGS", &Tableau::HALVINGS.to_string()),
+            ("ITERATIONS", &Tableau::MOST_ITERATIONS.to_string()),
+            ("FINEST", &Tableau::MOST_HALVED_LEVELS.to_string()),
+            ("ATTEMPTS", &Tableau::MOST_ATTEMPTS.to_string()),
+            ("HALVINGS", &Tableau::MOST_HALVINGS.to_string()),
             ("GAMMA", &number(tableau.gamma)),
-            ("CONVERGED", &number(Tableau::CONVERGED)),
-            ("ROOM", &number(Tableau::ROOM_TO_DOUBLE)),
+            ("CONVERGED", &number(Tableau::CONVERGED_STEP_RATIO)),
+            ("ROOM", &number(Tableau::DOUBLING_ERROR_PART)),
             ("DOUBLED", &number(tableau.error.doubled())),
             (
                 "TOLERANCE",
@@ -314,7 +314,7 @@ fn filter(exported: &Exported, prefix: &str) -> String {
             ("SCALE", &list(&setting.scale)),
             ("SHOWS", &shows.join(", ")),
             ("GATE", &number(Options::default().gate)),
-            ("LOST", &number(LOST)),
+            ("LOST", &number(LOST_SCALES)),
             ("LONGEST", &number(LONGEST_GAP)),
             ("DOUBTED", &number(DOUBTED_GAP)),
         ],

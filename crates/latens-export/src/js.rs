@@ -3,7 +3,7 @@
 use latens::model::Method;
 use latens::model::network::Activation;
 use latens::model::tape::{Binary, Tape, Unary};
-use latens::numerics::step::{Estimate, Tableau, WHOLE, sizes, tableau};
+use latens::numerics::step::{Estimate, Tableau, WHOLE_STEPS_TOLERANCE, sizes, tableau};
 
 use crate::exported::{Exported, Weights};
 use crate::generate::{Function, Language, comparison, function, generate, sign};
@@ -220,13 +220,13 @@ fn solver(exported: &Exported, tableau: &Tableau) -> String {
         list(tableau.weights),
         number(exported.model.tolerance.unwrap_or(0.0)),
         list(&sizes(&exported.model)),
-        Tableau::ITERATIONS,
-        number(Tableau::CONVERGED),
-        Tableau::FINEST,
-        Tableau::ATTEMPTS,
-        Tableau::HALVINGS,
+        Tableau::MOST_ITERATIONS,
+        number(Tableau::CONVERGED_STEP_RATIO),
+        Tableau::MOST_HALVED_LEVELS,
+        Tableau::MOST_ATTEMPTS,
+        Tableau::MOST_HALVINGS,
         number(tableau.error.doubled()),
-        number(Tableau::ROOM_TO_DOUBLE),
+        number(Tableau::DOUBLING_ERROR_PART),
     )
 }
 
@@ -255,7 +255,7 @@ fn step(exported: &Exported) -> String {
         }
         Method::Sdirk4 | Method::ImplicitMidpoint => "    x = walk(x, held, s, d, p);\n",
     };
-    let whole = number(WHOLE);
+    let whole = number(WHOLE_STEPS_TOLERANCE);
     format!(
         "\n/** The states one sample time later, or after a gap, which is taken in as many steps as fit it. {hold} */\n\
          function step(x, u = [], t = 0, uNext = undefined, p = learned, gap = dt) {{\n  \

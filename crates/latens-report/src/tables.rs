@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use latens::fit::{Facts, RecordFacts, Role};
-use latens::look::check::DETERMINED;
+use latens::look::check::DETERMINED_SCALE_PART;
 use latens::solve::checkpoint::Checkpoint;
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ pub fn identifiability(shown: &Fit) -> String {
     if rows.len() > 1 {
         let caption = format!(
             "A state counts as determined where its standard deviation is below {} of its scale.",
-            text::percent(DETERMINED)
+            text::percent(DETERMINED_SCALE_PART)
         );
         out += &table(&caption, &rows);
     }

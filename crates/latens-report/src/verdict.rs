@@ -3,7 +3,7 @@
 
 use latens::error::worded;
 use latens::fit::{Facts, Fit, RecordFacts, Role};
-use latens::look::check::DETERMINED;
+use latens::look::check::DETERMINED_SCALE_PART;
 use latens::look::{Finding, RESOLUTION};
 use latens::{Door, Model, text};
 
@@ -210,7 +210,7 @@ fn trust(model: &Model, facts: &Facts) -> String {
         parts.push(format!(
             "do not trust {} everywhere, whose standard deviation exceeds {} of its scale over part of the record",
             text::list(&poor),
-            text::percent(DETERMINED)
+            text::percent(DETERMINED_SCALE_PART)
         ));
     } else if !hidden.is_empty() {
         let is = if hidden.len() == 1 { "is" } else { "are" };

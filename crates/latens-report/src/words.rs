@@ -2,7 +2,7 @@
 
 use latens::fit;
 use latens::fit::{Facts, RecordFacts, ResidualTest, Role};
-use latens::look::check::{DETERMINED, Sight};
+use latens::look::check::{DETERMINED_SCALE_PART, Sight};
 use latens::look::{Finding, RESOLUTION};
 use latens::numerics::score::named::Scores;
 use latens::solve;
@@ -303,7 +303,7 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
         )),
         (false, false) => Some(format!(
             "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",
-            text::percent(DETERMINED),
+            text::percent(DETERMINED_SCALE_PART),
             text::list(&poor)
         )),
     }

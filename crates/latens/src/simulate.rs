@@ -234,7 +234,7 @@ fn divergence_advice(model: &Model) -> String {
     if model.method.is_implicit() {
         format!(
             "the equations grow beyond all numbers, or the implicit step has no solution, however short, or it takes more than {} pieces to keep its tolerance: check signs and what the equations divide by or take roots of, or take a smaller step or a larger tolerance in [time]",
-            Tableau::ATTEMPTS
+            Tableau::MOST_ATTEMPTS
         )
     } else {
         "take a smaller step or more substeps in [time]; where rates lie far apart, method = \"sdirk4\" with tolerance = 1e-6".into()

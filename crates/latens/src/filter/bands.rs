@@ -15,7 +15,7 @@ use crate::numerics::Trajectory;
 /// Draws of δθ.
 pub const DRAWS: usize = 64;
 /// Draws that go through one linearisation: their trajectories are kept meanwhile.
-const GROUP: usize = 16;
+const DRAWS_PER_GROUP: usize = 16;
 
 /// What an estimate of a state may look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +52,12 @@ impl Smoother<'_> {
         let channels = system.unknown_channels();
         let height = self.stepper.rows().len() + channels.len();
         let rows = |i: usize| &pass.sight()[i * c * n..(i + 1) * c * n];
-        let mut own = vec![0.0; states.as_slice().len()];
+        let mut variances = vec![0.0; states.as_slice().len()];
         let mut seen = vec![0.0; self.record.len() * c];
         let mut product = vec![0.0; n];
         let mut take = |i: usize, covariance: &[f64]| {
             for j in 0..n {
-                own[i * n + j] = covariance[j * n + j].max(0.0);
+                variances[i * n + j] = covariance[j * n + j].max(0.0);
             }
             for (h, seen) in rows(i).chunks_exact(n).zip(&mut seen[i * c..]) {
                 apply(covariance, h, &mut product);
@@ -72,7 +72,7 @@ impl Smoother<'_> {
             Mode::Smoother => self.backward(&pass, &pass.means).into_vec(),
             Mode::Filter => pass.means.mean.clone(),
         };
-        for group in draws.chunks(GROUP) {
+        for group in draws.chunks(DRAWS_PER_GROUP) {
             let driven = self.driven(states, group);
             let moved: Vec<Vec<f64>> = (0..group.len())
                 .into_par_iter()
@@ -87,8 +87,8 @@ impl Smoother<'_> {
                 .collect();
             for (k, mut moved) in moved.into_iter().enumerate() {
                 moved.iter_mut().zip(&still).for_each(|(a, b)| *a -= b);
-                for (own, by) in own.iter_mut().zip(&moved) {
-                    *own += by * by / draws.len() as f64;
+                for (variance, by) in variances.iter_mut().zip(&moved) {
+                    *variance += by * by / draws.len() as f64;
                 }
                 for (i, by) in moved.chunks_exact(n).enumerate() {
                     for (channel, h) in rows(i).chunks_exact(n).enumerate() {
@@ -107,7 +107,7 @@ impl Smoother<'_> {
             Trajectory::new(variances.into_iter().map(f64::sqrt).collect(), width)
         };
         Bands {
-            states: root(own, n),
+            states: root(variances, n),
             outputs: root(seen, c),
         }
     }
@@ -134,7 +134,7 @@ impl Smoother<'_> {
             }
         });
         let still = self.backward(&pass, &pass.means);
-        for group in draws.chunks(GROUP) {
+        for group in draws.chunks(DRAWS_PER_GROUP) {
             let driven = self.driven(states, group);
             for (k, draw) in group.iter().enumerate() {
                 let of_draw = driven.iter().skip(k).step_by(group.len());

@@ -8,7 +8,8 @@
 
 use rayon::prelude::*;
 
-use super::pass::{Forward, Means};
+use super::extended::Innovation;
+use super::pass::{Correction, Forward, Means};
 use super::smoother::Smoother;
 use crate::model::Point;
 use crate::model::simd::LANES;
@@ -17,10 +18,10 @@ use crate::numerics::Trajectory;
 use crate::numerics::step::Departure;
 
 /// The second difference is taken over this part of the step, to either side.
-const PART: f64 = 0.1;
+const STEP_PART: f64 = 0.1;
 /// Samples that a thread takes in one go, and pieces whose sums are kept at once.
-const PIECE: usize = 32;
-const PIECES: usize = 64;
+const PIECE_SAMPLES: usize = 32;
+const MOST_PIECES: usize = 64;
 
 /// What the second-order part of a step needs of a record.
 pub(crate) struct Curvature {
@@ -41,11 +42,11 @@ impl Smoother<'_> {
         let means = self.shift(states, increment, pass);
         let by = self.backward(pass, &means);
         let moved = |length: f64| -> Vec<f64> {
-            let each = self.theta.iter().zip(increment);
-            each.map(|(t, d)| t + length * d).collect()
+            let entries = self.theta.iter().zip(increment);
+            entries.map(|(t, d)| t + length * d).collect()
         };
-        let thetas = [moved(-PART), moved(PART)];
-        let along = [states.moved(-PART, &by), states.moved(PART, &by)];
+        let thetas = [moved(-STEP_PART), moved(STEP_PART)];
+        let along = [states.moved(-STEP_PART, &by), states.moved(STEP_PART, &by)];
         let (defects, residuals) = self.second_difference(states, &thetas, &along);
         let means_bent = self.answered(pass, &defects, residuals);
         Curvature {
@@ -74,19 +75,19 @@ impl Smoother<'_> {
             (1.0, thetas[0].as_slice(), &along[0]),
             (1.0, thetas[1].as_slice(), &along[1]),
         ];
-        (defects.par_chunks_mut(PIECE * n))
-            .zip(residuals.par_chunks_mut(PIECE * c))
+        (defects.par_chunks_mut(PIECE_SAMPLES * n))
+            .zip(residuals.par_chunks_mut(PIECE_SAMPLES * c))
             .enumerate()
             .for_each_init(room, |(scratch, next, h), (piece, (defects, residuals))| {
                 let groups = defects.chunks_mut(LANES * n);
                 let groups = groups.zip(residuals.chunks_mut(LANES * c));
                 for (k, (defects, residuals)) in groups.enumerate() {
-                    let first = piece * PIECE + k * LANES;
-                    let own = first..first + defects.len() / n;
+                    let first = piece * PIECE_SAMPLES + k * LANES;
+                    let samples = first..first + defects.len() / n;
                     let without = usize::from(first == 0);
                     for (factor, theta, states) in sides {
-                        let factor = factor / (PART * PART);
-                        let points = own.clone();
+                        let factor = factor / (STEP_PART * STEP_PART);
+                        let points = samples.clone();
                         let points = points.map(|i| self.record.point(i, states.row(i), theta));
                         let points: Vec<Point> = points.collect();
                         self.stepper.measure_lanes(scratch, &points, h);
@@ -98,7 +99,8 @@ impl Smoother<'_> {
                             at: self.record.point(i - 1, states.row(i - 1), theta),
                             span: self.stepper.span(self.record.gap(i - 1)),
                         };
-                        let from: Vec<Departure> = own.clone().skip(without).map(from).collect();
+                        let from: Vec<Departure> =
+                            samples.clone().skip(without).map(from).collect();
                         if from.is_empty() {
                             continue;
                         }
@@ -124,11 +126,15 @@ impl Smoother<'_> {
                 *m = x + d;
             }
             for (at, misfit) in misfits.iter_mut().enumerate().skip(i * c).take(c) {
-                let (h, gain, variance) = pass.correction(at, n);
+                let Correction {
+                    h,
+                    gain,
+                    innovation: Innovation { variance, .. },
+                } = pass.correction(at, n);
                 if variance > 0.0 {
                     *misfit -= dot(h, &mean);
-                    let each = mean.iter_mut().zip(gain);
-                    each.for_each(|(m, k)| *m += k * *misfit);
+                    let gains = mean.iter_mut().zip(gain);
+                    gains.for_each(|(m, k)| *m += k * *misfit);
                 }
             }
             means[i * n..(i + 1) * n].copy_from_slice(&mean);
@@ -152,28 +158,28 @@ impl Smoother<'_> {
         };
         let samples = self.record.len();
         let mut b = vec![0.0; p];
-        for first in (0..samples).step_by(PIECE * PIECES) {
-            let pieces = (first..samples.min(first + PIECE * PIECES)).into_par_iter();
-            let pieces = pieces.step_by(PIECE);
+        for first in (0..samples).step_by(PIECE_SAMPLES * MOST_PIECES) {
+            let pieces = (first..samples.min(first + PIECE_SAMPLES * MOST_PIECES)).into_par_iter();
+            let pieces = pieces.step_by(PIECE_SAMPLES);
             let sums = pieces.map_init(room, |(scratch, steps, alone), first| {
                 let mut b = vec![0.0; p];
-                let end = samples.min(first + PIECE);
+                let end = samples.min(first + PIECE_SAMPLES);
                 for first in (first..end).step_by(LANES) {
-                    let own = first..end.min(first + LANES);
+                    let samples = first..end.min(first + LANES);
                     let without = usize::from(first == 0);
-                    let from = self.departures(states, first + without..own.end);
+                    let from = self.departures(states, first + without..samples.end);
                     if !from.is_empty() {
                         let steps = &mut steps[without..];
                         self.stepper.linearise_lanes(scratch, &from, true, steps);
                     }
                     if let Some(ws) = alone {
                         let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
-                        for (i, step) in own.clone().zip(steps.iter_mut()) {
+                        for (i, step) in samples.clone().zip(steps.iter_mut()) {
                             let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
                             system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
                         }
                     }
-                    for (i, step) in own.zip(steps.iter()) {
+                    for (i, step) in samples.zip(steps.iter()) {
                         let costate = &costates.arrival[i * n..(i + 1) * n];
                         let pull = &costates.channel[i * c..(i + 1) * c];
                         let arrived = rows.iter().map(|&row| -costate[row]);

@@ -21,10 +21,10 @@ pub fn exact_trajectory(
 ) -> Trajectory {
     const DECADES: i32 = 7;
     // on the way down a stage only has to come near its minimum; the last one has to reach it
-    const ON_THE_WAY: usize = 4;
-    const AT_THE_END: usize = 10;
+    const WAY_STEPS: usize = 4;
+    const END_STEPS: usize = 10;
     /// Exact enough: this part of the misfit.
-    const EXACT: f64 = 1e-4;
+    const EXACT_DEFECT_RATIO: f64 = 1e-4;
     let mut states = from.states.clone();
     for decade in 1..=DECADES {
         let factor = 10f64.powi(-2 * decade);
@@ -35,10 +35,10 @@ pub fn exact_trajectory(
             theta,
             noise: &tight,
         };
-        let (next, cost) = smoother.minimise(states.clone(), ON_THE_WAY);
-        let exact = cost.physics < EXACT * cost.data || decade == DECADES;
+        let (next, cost) = smoother.minimise(states.clone(), WAY_STEPS);
+        let exact = cost.physics < EXACT_DEFECT_RATIO * cost.data || decade == DECADES;
         let next = if exact {
-            smoother.improve(next, cost, AT_THE_END - ON_THE_WAY).0
+            smoother.improve(next, cost, END_STEPS - WAY_STEPS).0
         } else {
             next
         };

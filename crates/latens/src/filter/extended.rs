@@ -16,7 +16,16 @@ use crate::model::small::dot;
 use crate::numerics::step::{Linearised, Scratch, Span, Stepper};
 
 /// A state this many scales away from any start is lost.
-pub const LOST: f64 = 1e6;
+pub const LOST_SCALES: f64 = 1e6;
+
+/// What a channel measured beyond what was foreseen.
+#[derive(Debug, Clone, Copy)]
+pub struct Innovation {
+    /// ν.
+    pub value: f64,
+    /// s.
+    pub variance: f64,
+}
 
 /// Mean and covariance of the states on their way through samples.
 #[derive(Debug, Clone)]
@@ -77,10 +86,10 @@ impl ExtendedFilter {
 
     /// A state that is no number, or far from `center` in units of its `scale`.
     pub fn lost(&self, center: &[f64], scale: &[f64]) -> Option<usize> {
-        let mut each = self.states.mean.iter().zip(center.iter().zip(scale));
-        each.position(|(x, (center, scale))| {
+        let mut states = self.states.mean.iter().zip(center.iter().zip(scale));
+        states.position(|(x, (center, scale))| {
             let distance = (x - center).abs();
-            distance.is_nan() || distance >= LOST * scale
+            distance.is_nan() || distance >= LOST_SCALES * scale
         })
     }
 
@@ -92,9 +101,9 @@ impl ExtendedFilter {
 
     /// ν of a channel that measured `y`.
     pub fn innovation(&self, channel: usize, y: f64) -> f64 {
-        let each = self.states.mean.iter().zip(&self.step.next);
-        let each = self.row(channel).iter().zip(each);
-        let moved: f64 = each.map(|(h, (x, f))| h * (x - f)).sum();
+        let changes = self.states.mean.iter().zip(&self.step.next);
+        let changes = self.row(channel).iter().zip(changes);
+        let moved: f64 = changes.map(|(h, (x, f))| h * (x - f)).sum();
         y - self.predicted_output[channel] - moved
     }
 
@@ -105,9 +114,8 @@ impl ExtendedFilter {
         rows.zip(row).map(|(p, h)| h * dot(p, row)).sum()
     }
 
-    /// Corrects with a channel that measured `y` with variance r; `None` where `y` is NaN, else
-    /// (ν, s).
-    pub fn correct(&mut self, channel: usize, y: f64, r: f64) -> Option<(f64, f64)> {
+    /// Corrects with a channel that measured `y` with variance r; `None` where `y` is NaN.
+    pub fn correct(&mut self, channel: usize, y: f64, r: f64) -> Option<Innovation> {
         if y.is_nan() {
             return None;
         }
@@ -115,6 +123,9 @@ impl ExtendedFilter {
         let n = self.states.mean.len();
         let row = &self.h_x[channel * n..(channel + 1) * n];
         let s = self.states.correct(row, innovation, r);
-        Some((innovation, s))
+        Some(Innovation {
+            value: innovation,
+            variance: s,
+        })
     }
 }

@@ -112,8 +112,8 @@ mod tests {
                 first = covariance.to_vec();
             }
         });
-        for (found, expected) in first.iter().zip(&expected) {
-            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        for (variance, expected) in first.iter().zip(&expected) {
+            assert!((variance - expected).abs() < 1e-9, "{variance} {expected}");
         }
         // x4 is hidden and seen, so the prior does not decide
         assert!(first[3 * n + 3] < 0.5 * noise.start[3]);

@@ -9,7 +9,7 @@
 //!
 //! The state part is an [`ExtendedFilter`]; [`Cross`] adds what couples it to θ.
 
-use super::extended::ExtendedFilter;
+use super::extended::{ExtendedFilter, Innovation};
 use crate::model::small::dot;
 use crate::numerics::linalg::PackedCovariance;
 
@@ -117,14 +117,15 @@ impl Cross {
         Ok(())
     }
 
-    /// Corrects states and θ with a reading; `None` where nothing was measured, else (ν, s). θ stays as it is where s is no variance.
+    /// Corrects states and θ with a reading; `None` where nothing was measured. θ stays as it is where s
+    /// is no variance.
     pub fn correct(
         &mut self,
         filter: &mut ExtendedFilter,
         theta: &mut [f64],
         covariance: &mut PackedCovariance,
         reading: Reading,
-    ) -> Option<(f64, f64)> {
+    ) -> Option<Innovation> {
         let Reading {
             channel,
             value: y,
@@ -139,12 +140,13 @@ impl Cross {
                 }
             }
         }
-        let (innovation, s) = filter.correct(channel, y, r)?;
+        let innovation = filter.correct(channel, y, r)?;
+        let s = innovation.variance;
         if !(s > 0.0 && s.is_finite()) {
-            return Some((innovation, s));
+            return Some(innovation);
         }
         for (t, g) in theta.iter_mut().zip(&self.g) {
-            *t += g * innovation / s;
+            *t += g * innovation.value / s;
         }
         // P_xθ ← P_xθ − K_x (H P_xθ); P_θθ ← P_θθ − g gᵀ/s
         for (k, cross) in (filter.states.gain.iter()).zip(self.values.chunks_exact_mut(p)) {
@@ -153,6 +155,6 @@ impl Cross {
             }
         }
         covariance.downdate(&self.g, 1.0 / s);
-        Some((innovation, s))
+        Some(innovation)
     }
 }

@@ -106,9 +106,9 @@ impl StateFilter {
         let scratch = &mut self.scratch[..n * n];
         let others = |i: usize| seen.iter().copied().filter(move |&j| j != i);
         for (i, row) in scratch.chunks_exact_mut(n).enumerate() {
-            let own = 1.0 - gain[i] * h[i];
+            let kept = 1.0 - gain[i] * h[i];
             for (x, p) in row.iter_mut().zip(&p[i * n..]) {
-                *x = own * p;
+                *x = kept * p;
             }
             for j in others(i) {
                 let factor = gain[i] * h[j];
@@ -119,9 +119,9 @@ impl StateFilter {
         }
         for (i, row) in scratch.chunks_exact(n).enumerate() {
             for j in 0..=i {
-                let own = 1.0 - gain[j] * h[j];
+                let kept = 1.0 - gain[j] * h[j];
                 let rest: f64 = others(j).map(|m| gain[j] * h[m] * row[m]).sum();
-                let value = own * row[j] - rest + r * (gain[i] * gain[j]);
+                let value = kept * row[j] - rest + r * (gain[i] * gain[j]);
                 p[i * n + j] = value;
                 p[j * n + i] = value;
             }

@@ -13,6 +13,6 @@ pub mod smoother;
 
 pub use bands::{Bands, Mode};
 pub use exact::exact_trajectory;
-pub use extended::ExtendedFilter;
+pub use extended::{ExtendedFilter, Innovation};
 pub use kalman::StateFilter;
 pub use smoother::{Smoothed, Smoother};

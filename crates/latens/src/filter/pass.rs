@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::extended::Innovation;
 use super::kalman::StateFilter;
 use super::sensitivity::{Coefficients, Sensitivity};
 use super::smoother::Smoother;
@@ -23,9 +24,9 @@ use crate::numerics::step::{Departure, LaneScratch, Linearised};
 
 /// Samples of a block. F_θ is kept for three of them, so it should not be long; a long one wakes
 /// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
-const BLOCK: usize = 256;
+const BLOCK_SAMPLES: usize = 256;
 /// Samples that a thread linearises in one go.
-const PIECE: usize = 32;
+const PIECE_SAMPLES: usize = 32;
 
 /// What the forward pass leaves for the backward one.
 pub struct Forward {
@@ -52,11 +53,20 @@ pub(crate) struct Costates {
     pub channel: Vec<f64>,
 }
 
+/// What a channel of a sample did to the states.
+pub(crate) struct Correction<'a> {
+    /// Its row of H.
+    pub h: &'a [f64],
+    /// Its column of K.
+    pub gain: &'a [f64],
+    pub innovation: Innovation,
+}
+
 /// A step of the states.
 pub(crate) struct Increments {
     /// δX.
     pub states: Trajectory,
-    /// x_i − f_o(x_{i−1}) behind it, were f_o linear: −Q_x π, which needs no difference of numbers
+    /// x_i − f_o(x_{i−1}) after it, were f_o linear: −Q_x π, which needs no difference of numbers
     /// that are nearly equal.
     pub driving: Trajectory,
 }
@@ -122,18 +132,17 @@ impl Forward {
         &self.f_x[i * n * n..(i + 1) * n * n]
     }
 
-    /// H, K and s of a channel of a sample; s is 0 where it was not measured.
-    pub(crate) fn correction(&self, at: usize, n: usize) -> (&[f64], &[f64], f64) {
+    /// What a channel of a sample did; s is 0 where it was not measured.
+    pub(crate) fn correction(&self, at: usize, n: usize) -> Correction<'_> {
         let row = at * n..(at + 1) * n;
-        (&self.h[row.clone()], &self.gain[row], self.variance[at])
-    }
-
-    /// H, K, ν and s of a channel of a sample.
-    #[cfg(test)]
-    pub(crate) fn channel(&self, at: usize, n: usize) -> (&[f64], &[f64], f64, f64) {
-        let row = at * n..(at + 1) * n;
-        let (h, gain) = (&self.h[row.clone()], &self.gain[row]);
-        (h, gain, self.means.innovation[at], self.variance[at])
+        Correction {
+            h: &self.h[row.clone()],
+            gain: &self.gain[row],
+            innovation: Innovation {
+                value: self.means.innovation[at],
+                variance: self.variance[at],
+            },
+        }
     }
 
     fn new(samples: usize, n: usize, c: usize) -> Self {
@@ -148,13 +157,13 @@ impl Forward {
     }
 
     fn blocks(&mut self, n: usize, c: usize) -> Vec<Block<'_>> {
-        let mut mean = self.means.mean.chunks_mut(BLOCK * n);
-        let mut innovation = self.means.innovation.chunks_mut(BLOCK * c);
-        let mut covariance = self.covariance.chunks_mut(BLOCK * n * n);
-        let mut f_x = self.f_x.chunks_mut(BLOCK * n * n);
-        let mut h = self.h.chunks_mut(BLOCK * c * n);
-        let mut gain = self.gain.chunks_mut(BLOCK * c * n);
-        let mut variance = self.variance.chunks_mut(BLOCK * c);
+        let mut mean = self.means.mean.chunks_mut(BLOCK_SAMPLES * n);
+        let mut innovation = self.means.innovation.chunks_mut(BLOCK_SAMPLES * c);
+        let mut covariance = self.covariance.chunks_mut(BLOCK_SAMPLES * n * n);
+        let mut f_x = self.f_x.chunks_mut(BLOCK_SAMPLES * n * n);
+        let mut h = self.h.chunks_mut(BLOCK_SAMPLES * c * n);
+        let mut gain = self.gain.chunks_mut(BLOCK_SAMPLES * c * n);
+        let mut variance = self.variance.chunks_mut(BLOCK_SAMPLES * c);
         let block = |first| {
             Some(Block {
                 first,
@@ -167,7 +176,7 @@ impl Forward {
                 variance: variance.next()?,
             })
         };
-        (0..).step_by(BLOCK).map_while(block).collect()
+        (0..).step_by(BLOCK_SAMPLES).map_while(block).collect()
     }
 }
 
@@ -240,23 +249,25 @@ impl Smoother<'_> {
         let channels = system.unknown_channels().len();
         let mut elimination = equations
             .map(|(equations, _)| (Sensitivity::new(n, channels, self.theta.len()), equations));
-        let found = || rows.map(|rows| Coefficients::new(n, channels, rows.thinning));
-        let (mut found, mut found_before) = (found(), found());
+        let coefficients = || rows.map(|rows| Coefficients::new(n, channels, rows.thinning));
+        let (mut coefficients, mut coefficients_before) = (coefficients(), coefficients());
         let linearised = || -> Vec<Linearised> {
             let mut step = self.stepper.linearised();
             if !with_theta {
                 (step.f_theta, step.h_theta) = (Vec::new(), Vec::new());
             }
-            vec![step; BLOCK.min(self.record.len())]
+            vec![step; BLOCK_SAMPLES.min(self.record.len())]
         };
         let (mut steps, mut next_steps) = (linearised(), linearised());
         let mut steps_before = if with_theta { linearised() } else { Vec::new() };
-        let pieces = BLOCK.min(self.record.len()).div_ceil(PIECE);
+        let pieces = BLOCK_SAMPLES.min(self.record.len()).div_ceil(PIECE_SAMPLES);
         let mut rooms: Vec<Room> = (0..pieces).map(|_| self.room(with_theta)).collect();
-        let mut propagate = |found: &Option<Coefficients>, steps: &[Linearised]| {
-            if let (Some((sensitivity, equations)), Some(found)) = (&mut elimination, found) {
-                let steps = &steps[..found.len()];
-                sensitivity.propagate(found, steps, self.stepper.rows(), equations);
+        let mut propagate = |coefficients: &Option<Coefficients>, steps: &[Linearised]| {
+            if let (Some((sensitivity, equations)), Some(coefficients)) =
+                (&mut elimination, coefficients)
+            {
+                let steps = &steps[..coefficients.len()];
+                sensitivity.propagate(coefficients, steps, self.stepper.rows(), equations);
             }
         };
         let mut blocks = pass.blocks(n, c);
@@ -265,10 +276,10 @@ impl Smoother<'_> {
             self.linearise_block(states, with_theta, first, &mut steps, &mut rooms);
         }
         while let Some((block, later)) = rest.split_first_mut() {
-            if let (Some(found), Some(before)) = (&mut found, &found_before) {
-                found.follow(before);
+            if let (Some(coefficients), Some(before)) = (&mut coefficients, &coefficients_before) {
+                coefficients.follow(before);
             }
-            let on = || self.filter(&mut filter, block, found.as_mut(), &mut counts);
+            let on = || self.filter(&mut filter, block, coefficients.as_mut(), &mut counts);
             let ahead = || {
                 if let Some(next) = later.first_mut() {
                     let steps = &mut next_steps;
@@ -276,17 +287,17 @@ impl Smoother<'_> {
                 }
             };
             rayon::join(
-                || propagate(&found_before, &steps_before),
+                || propagate(&coefficients_before, &steps_before),
                 || rayon::join(on, ahead),
             );
-            std::mem::swap(&mut found, &mut found_before);
+            std::mem::swap(&mut coefficients, &mut coefficients_before);
             if with_theta {
                 std::mem::swap(&mut steps, &mut steps_before);
             }
             std::mem::swap(&mut steps, &mut next_steps);
             rest = later;
         }
-        propagate(&found_before, &steps_before);
+        propagate(&coefficients_before, &steps_before);
         pass
     }
 
@@ -311,17 +322,17 @@ impl Smoother<'_> {
     ) {
         let (system, record) = (self.stepper.system(), self.record);
         let (n, c) = (system.states(), system.measurements());
-        (block.mean.par_chunks_mut(PIECE * n))
-            .zip(block.innovation.par_chunks_mut(PIECE * c))
-            .zip(block.f_x.par_chunks_mut(PIECE * n * n))
-            .zip(block.h.par_chunks_mut(PIECE * c * n))
-            .zip(steps.par_chunks_mut(PIECE))
+        (block.mean.par_chunks_mut(PIECE_SAMPLES * n))
+            .zip(block.innovation.par_chunks_mut(PIECE_SAMPLES * c))
+            .zip(block.f_x.par_chunks_mut(PIECE_SAMPLES * n * n))
+            .zip(block.h.par_chunks_mut(PIECE_SAMPLES * c * n))
+            .zip(steps.par_chunks_mut(PIECE_SAMPLES))
             .zip(rooms)
             .enumerate()
             .for_each(|(piece, (parts, room))| {
                 let ((((defects, residuals), f_x), h_x), steps) = parts;
                 let Room { scratch, h, alone } = room;
-                let first = block.first + piece * PIECE;
+                let first = block.first + piece * PIECE_SAMPLES;
                 let groups = (defects.chunks_mut(LANES * n))
                     .zip(residuals.chunks_mut(LANES * c))
                     .zip(f_x.chunks_mut(LANES * n * n))
@@ -353,8 +364,8 @@ impl Smoother<'_> {
                     self.stepper
                         .linearise_measurement_lanes(scratch, &points, h, h_x);
                     if let Some(ws) = alone {
-                        let own = h.chunks_exact_mut(c).zip(h_x.chunks_exact_mut(c * n));
-                        for ((at, (h, h_x)), step) in points.iter().zip(own).zip(steps) {
+                        let rows = h.chunks_exact_mut(c).zip(h_x.chunks_exact_mut(c * n));
+                        for ((at, (h, h_x)), step) in points.iter().zip(rows).zip(steps) {
                             let h_theta = &mut step.h_theta;
                             system.linearise_measurement_all(ws, *at, h, h_x, h_theta);
                         }
@@ -386,7 +397,7 @@ impl Smoother<'_> {
         &self,
         filter: &mut StateFilter,
         block: &mut Block,
-        mut found: Option<&mut Coefficients>,
+        mut coefficients: Option<&mut Coefficients>,
         counts: &mut [usize],
     ) {
         let (n, c) = (filter.mean.len(), self.noise.measurement.len());
@@ -404,8 +415,8 @@ impl Smoother<'_> {
                 let span = self.stepper.span(self.record.gap(i - 1));
                 filter.predict(f_x, &self.noise.process, span.samples);
             }
-            if let Some(found) = &mut found {
-                found.advance(f_x);
+            if let Some(coefficients) = &mut coefficients {
+                coefficients.advance(f_x);
             }
             let measured = self.record.output(i).iter().enumerate();
             for (k, _) in measured.filter(|(_, y)| !y.is_nan()) {
@@ -413,10 +424,13 @@ impl Smoother<'_> {
                 let row = &block.h[at * n..(at + 1) * n];
                 let innovation = block.innovation[at] - dot(row, &filter.mean);
                 let variance = filter.correct_lower(row, innovation, self.noise.measurement[k]);
-                if let Some(found) = &mut found {
-                    let own = channels.iter().position(|c| *c == k);
-                    let misfit = (innovation, variance);
-                    found.correct(row, own, &filter.gain, misfit, counts[k]);
+                if let Some(coefficients) = &mut coefficients {
+                    let place = channels.iter().position(|c| *c == k);
+                    let innovation = Innovation {
+                        value: innovation,
+                        variance,
+                    };
+                    coefficients.correct(row, place, &filter.gain, innovation, counts[k]);
                 }
                 counts[k] += 1;
                 block.gain[at * n..(at + 1) * n].copy_from_slice(&filter.gain);
@@ -445,20 +459,20 @@ impl Smoother<'_> {
     ) -> Vec<f64> {
         let system = self.stepper.system();
         let (rows, channels) = (self.stepper.rows().len(), system.unknown_channels().len());
-        let each = (rows + channels) * increments.len();
-        let mut driven = vec![0.0; self.record.len() * each];
+        let width = (rows + channels) * increments.len();
+        let mut driven = vec![0.0; self.record.len() * width];
         let room = || {
             let alone = (channels > 0).then(|| system.workspace::<f64>());
             let steps = vec![self.stepper.linearised(); LANES];
             (self.stepper.lane_scratch(), steps, alone)
         };
-        let pieces = driven.par_chunks_mut((PIECE * each).max(1));
+        let pieces = driven.par_chunks_mut((PIECE_SAMPLES * width).max(1));
         pieces
             .enumerate()
             .for_each_init(room, |(scratch, steps, alone), (piece, driven)| {
-                for (k, driven) in driven.chunks_mut((LANES * each).max(1)).enumerate() {
-                    let first = piece * PIECE + k * LANES;
-                    let samples = first..first + driven.len() / each;
+                for (k, driven) in driven.chunks_mut((LANES * width).max(1)).enumerate() {
+                    let first = piece * PIECE_SAMPLES + k * LANES;
+                    let samples = first..first + driven.len() / width;
                     let without = usize::from(first == 0);
                     steps[0].f_theta.fill(0.0);
                     let from = self.departures(states, samples.start + without..samples.end);
@@ -474,7 +488,7 @@ impl Smoother<'_> {
                             system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
                         }
                     }
-                    for (driven, step) in driven.chunks_exact_mut(each).zip(steps.iter()) {
+                    for (driven, step) in driven.chunks_exact_mut(width).zip(steps.iter()) {
                         let rows = [&step.f_theta, &step.h_theta].into_iter();
                         let rows = rows.flat_map(|rows| rows.chunks_exact(self.theta.len()));
                         for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
@@ -588,7 +602,11 @@ impl Smoother<'_> {
         let (mut costate, mut moved) = (vec![0.0; n], vec![0.0; n]);
         for i in (0..self.record.len()).rev() {
             for at in (i * c..(i + 1) * c).rev() {
-                let (h, gain, variance) = forward.correction(at, n);
+                let Correction {
+                    h,
+                    gain,
+                    innovation: Innovation { variance, .. },
+                } = forward.correction(at, n);
                 if variance > 0.0 {
                     channel[at] = dot(gain, &costate) + means.innovation[at] / variance;
                     let pulled = costate.iter_mut().zip(h);
@@ -630,7 +648,7 @@ impl Smoother<'_> {
     }
 
     /// The covariance P − P Λ P of each smoothed state, from the last sample on.
-    pub(crate) fn covariances(&self, forward: &Forward, mut each: impl FnMut(usize, &[f64])) {
+    pub(crate) fn covariances(&self, forward: &Forward, mut take: impl FnMut(usize, &[f64])) {
         let (n, c) = (
             self.stepper.system().states(),
             self.stepper.system().measurements(),
@@ -645,7 +663,7 @@ impl Smoother<'_> {
             for (product, p) in product.iter_mut().zip(p) {
                 *product = p - *product;
             }
-            each(i, &product);
+            take(i, &product);
             for at in (i * c..(i + 1) * c)
                 .rev()
                 .filter(|&at| forward.variance[at] > 0.0)

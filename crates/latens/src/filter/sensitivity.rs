@@ -14,20 +14,22 @@
 //! ```
 //!
 //! where a channel depends on θ itself, with H_θ as one more row below W⁻, which only that channel sees:
-//! G = s^(−½)(H W⁻ + H_θ), W = (I − K H) W⁻ − K H_θ. And then W⁻ (d_x × d_θ) is carried through a block of samples a panel of columns at a time. A
-//! column knows nothing of the others: panels of them are shared out among the threads.
+//! G = s^(−½)(H W⁻ + H_θ), W = (I − K H) W⁻ − K H_θ. And then W⁻ (d_x × d_θ) is carried through a block of
+//! samples a panel of columns at a time. A column knows nothing of the others: panels of them are shared out
+//! among the threads.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::extended::Innovation;
 use crate::model::simd;
 use crate::model::small::{multiply, subtract_outer};
-use crate::numerics::linalg::normal::{self, NormalEquations, WIDTH};
+use crate::numerics::linalg::normal::{self, NormalEquations, PANEL_WIDTH};
 use crate::numerics::step::Linearised;
 
 /// A panel's piece of a row.
-type Piece = [f64; WIDTH];
-const ZERO: Piece = [0.0; WIDTH];
+type Piece = [f64; PANEL_WIDTH];
+const ZERO_PIECE: Piece = [0.0; PANEL_WIDTH];
 
 /// ∂(increment)/∂θ along a forward pass.
 pub(crate) struct Sensitivity {
@@ -45,7 +47,7 @@ impl Sensitivity {
         Self {
             arch: simd::arch(),
             height,
-            w: vec![ZERO; parameters.div_ceil(WIDTH) * 2 * height],
+            w: vec![ZERO_PIECE; parameters.div_ceil(PANEL_WIDTH) * 2 * height],
         }
     }
 
@@ -65,7 +67,7 @@ impl Sensitivity {
         panels.enumerate().for_each(|(panel, ((b, rows), w))| {
             arch.dispatch(Panel {
                 parameters,
-                first: panel * WIDTH,
+                first: panel * PANEL_WIDTH,
                 block,
                 steps,
                 theta_rows,
@@ -141,15 +143,19 @@ impl Coefficients {
         self.ends.push(self.rows.len());
     }
 
-    /// The `count`-th measurement of a channel; `own` is the place of its H_θ, where it has one.
+    /// The `count`-th measurement of a channel; `place` is that of its H_θ, where it has one.
     pub fn correct(
         &mut self,
         h: &[f64],
-        own: Option<usize>,
+        place: Option<usize>,
         gain: &[f64],
-        (innovation, s): (f64, f64),
+        innovation: Innovation,
         count: usize,
     ) {
+        let Innovation {
+            value: innovation,
+            variance: s,
+        } = innovation;
         let (n, height) = (self.states, self.height);
         let root = s.sqrt();
         let from = self.descent.len() - height;
@@ -161,8 +167,8 @@ impl Coefficients {
                 seen.iter_mut().zip(row).for_each(|(s, m)| *s += h * m);
             }
         }
-        if let Some(own) = own {
-            seen[n + own] += 1.0;
+        if let Some(place) = place {
+            seen[n + place] += 1.0;
         }
         for (d, seen) in self.descent[from..].iter_mut().zip(&*seen) {
             *d += seen * innovation / s;
@@ -200,9 +206,9 @@ impl WithSimd for Panel<'_> {
         let (n, height) = (block.states, block.height);
         let (mut w, mut next) = self.w.split_at_mut(height);
         let start = rows.len();
-        rows.resize(start + block.rows.len() / height * WIDTH, 0.0);
+        rows.resize(start + block.rows.len() / height * PANEL_WIDTH, 0.0);
         let mut out = rows[start..].as_chunks_mut().0.iter_mut();
-        let (mut sum, columns) = (ZERO, b.len());
+        let (mut sum, columns) = (ZERO_PIECE, b.len());
         sum[..b.len()].copy_from_slice(b);
         let mut done = 0;
         let samples = (block.transition.chunks_exact(n * height))
@@ -214,7 +220,7 @@ impl WithSimd for Panel<'_> {
             let mut theta_rows = self.theta_rows.iter().peekable();
             for (i, factors) in transition.chunks_exact(height).enumerate() {
                 if theta_rows.next_if_eq(&&i).is_none() {
-                    combine(simd, columns, factors, w, &ZERO, &mut next[i]);
+                    combine(simd, columns, factors, w, &ZERO_PIECE, &mut next[i]);
                     continue;
                 }
                 let f = f_theta.next().expect("a row of F_θ for each of the rows");
@@ -242,7 +248,7 @@ impl WithSimd for Panel<'_> {
             combine(simd, columns, descent, w, &before, &mut sum);
             for factors in block.rows[done..end].chunks_exact(height) {
                 let out = out.next().expect("room for each of the block's rows");
-                combine(simd, columns, factors, w, &ZERO, out);
+                combine(simd, columns, factors, w, &ZERO_PIECE, out);
             }
             done = end;
         }
@@ -255,7 +261,7 @@ impl WithSimd for Panel<'_> {
 
 /// The last piece of a row, which is shorter than a panel.
 fn padded(rest: &[f64]) -> Piece {
-    let mut piece = ZERO;
+    let mut piece = ZERO_PIECE;
     piece[..rest.len()].copy_from_slice(rest);
     piece
 }
@@ -286,6 +292,7 @@ fn combine<S: Simd>(
 #[cfg(test)]
 mod tests {
     use crate::filter::Smoother;
+    use crate::filter::pass::Correction;
     use crate::look::prior::initial_theta;
     use crate::model::Model;
     use crate::model::simd::forced;
@@ -353,7 +360,12 @@ mod tests {
                 std::mem::swap(&mut w, &mut next);
             }
             for k in (0..c).filter(|k| !record.output(i)[*k].is_nan()) {
-                let (h, gain, innovation, s) = pass.channel(i * c + k, n);
+                let Correction {
+                    h,
+                    gain,
+                    innovation,
+                } = pass.correction(i * c + k, n);
+                let (innovation, s) = (innovation.value, innovation.variance);
                 for j in 0..p {
                     let column: Vec<f64> = (0..n).map(|r| w[r * p + j]).collect();
                     let seen = dot(h, &column);

@@ -132,7 +132,7 @@ impl Smoother<'_> {
         mut cost: Cost,
         iterations: usize,
     ) -> (Trajectory, Cost) {
-        const TOLERANCE: f64 = 1e-6;
+        const LEAST_GAIN_PART: f64 = 1e-6;
         for _ in 0..iterations {
             let pass = self.forward(&states);
             let increments = self.increments(&pass, &pass.means);
@@ -143,7 +143,7 @@ impl Smoother<'_> {
             let decrease = cost.total() - next_cost.total();
             states = next;
             cost = next_cost;
-            if decrease < TOLERANCE * cost.total() {
+            if decrease < LEAST_GAIN_PART * cost.total() {
                 break;
             }
         }
@@ -200,16 +200,16 @@ impl Smoother<'_> {
         expected: f64,
     ) -> (Trajectory, Cost) {
         /// Of what was to be gained.
-        const ENOUGH: f64 = 0.75;
+        const ENOUGH_GAIN_PART: f64 = 0.75;
         let cost = self.cost(&linear);
-        if before - cost.total() > ENOUGH * (before - expected) {
+        if before - cost.total() > ENOUGH_GAIN_PART * (before - expected) {
             return (linear, cost);
         }
         let start = linear.row(0);
         let run = score::driven_run(self.stepper, self.record, self.theta, start, &driving());
-        let own = self.cost(&run);
-        if own.total() < cost.total() || cost.total().is_nan() {
-            (run, own)
+        let driven_cost = self.cost(&run);
+        if driven_cost.total() < cost.total() || cost.total().is_nan() {
+            (run, driven_cost)
         } else {
             (linear, cost)
         }

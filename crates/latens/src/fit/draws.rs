@@ -15,8 +15,9 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
 use super::predict::Predictor;
+use crate::filter::Innovation;
 use crate::filter::bands::DRAWS;
-use crate::filter::pass::{Forward, Means};
+use crate::filter::pass::{Correction, Forward, Means};
 use crate::filter::smoother::Smoother;
 use crate::model::small::{apply, dot};
 use crate::numerics::Trajectory;
@@ -74,7 +75,11 @@ impl Smoother<'_> {
                 filtered.copy_from_slice(&moved);
             }
             for k in 0..c {
-                let (h, gain, variance) = pass.correction(i * c + k, n);
+                let Correction {
+                    h,
+                    gain,
+                    innovation: Innovation { variance, .. },
+                } = pass.correction(i * c + k, n);
                 if variance > 0.0 {
                     let measured = dot(h, &path) + normal(self.noise.measurement[k]);
                     let innovation = measured - dot(h, &filtered);

@@ -15,7 +15,7 @@ use super::{Fit, Prediction, Predictor, Proof, Relevance, ResidualTest, Track, W
 use crate::described;
 use crate::described::{Described, Value};
 use crate::look::check::Sight;
-use crate::look::{DETERMINED, Finding, Region, SignalScales, Suspect};
+use crate::look::{DETERMINED_SCALE_PART, Finding, Region, SignalScales, Suspect};
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
 use crate::model::{Model, Unknown, Varies};
@@ -235,7 +235,7 @@ pub struct RecordFacts {
     /// The same over the hidden ones.
     pub mean_nrmse_hidden: Option<f64>,
     /// Of each hidden state, the part of the record on which it is poorly determined: its
-    /// standard deviation is above [`DETERMINED`] of its scale.
+    /// standard deviation is above [`DETERMINED_SCALE_PART`] of its scale.
     #[serde(default)]
     pub poorly_determined: BTreeMap<String, f64>,
 }
@@ -786,7 +786,7 @@ pub(super) fn of_track(
     }
 }
 
-/// Of each hidden state, the part of its deviations that are above [`DETERMINED`] of its scale.
+/// Of each hidden state, the part of its deviations that are above [`DETERMINED_SCALE_PART`] of its scale.
 fn poorly_determined(
     model: &Model,
     scale: &[f64],
@@ -796,7 +796,7 @@ fn poorly_determined(
         let column = deviations.column(i);
         let count = column.clone().count() as f64;
         // a deviation that is no number is not a small one
-        let small = column.filter(|std| *std <= DETERMINED * scale[i]);
+        let small = column.filter(|std| *std <= DETERMINED_SCALE_PART * scale[i]);
         1.0 - small.count() as f64 / count
     };
     let varying: Vec<usize> = model.varying().map(|(_, state)| state).collect();

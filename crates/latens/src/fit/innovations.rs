@@ -31,8 +31,8 @@ pub fn normalised(fit: &Fit, track: &Track) -> Option<Vec<Vec<(usize, f64)>>> {
         for (channel, y) in record.output(k).iter().enumerate() {
             let corrected = filter.correct(channel, *y, noise.measurement[channel]);
             // the first sample has had its part in the start
-            if let Some((innovation, s)) = corrected.filter(|_| k > 0) {
-                innovations[channel].push((k, innovation / s.sqrt()));
+            if let Some(innovation) = corrected.filter(|_| k > 0) {
+                innovations[channel].push((k, innovation.value / innovation.variance.sqrt()));
             }
         }
     }

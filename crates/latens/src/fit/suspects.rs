@@ -14,7 +14,9 @@ use crate::Error;
 use crate::filter::{Mode, Smoother};
 use crate::look::RESOLUTION;
 use crate::look::prior::starting_at;
-use crate::look::suspects::{self, Finding, REFUSED_PART, Residuals, Suspect, isolated, without};
+use crate::look::suspects::{
+    self, Finding, REFUSED_PART, Residuals, Suspect, TooMany, isolated, without,
+};
 use crate::model::Model;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
@@ -169,7 +171,7 @@ pub(crate) fn refuse(
     findings: &[Finding],
     first_row: usize,
 ) -> Result<(), Error> {
-    let Some((channel, count)) = suspects::too_many(record, findings) else {
+    let Some(TooMany { channel, count }) = suspects::too_many(record, findings) else {
         return Ok(());
     };
     let of_channel = findings.iter().filter(|f| f.channel == channel);

@@ -12,6 +12,7 @@ use crate::filter::Mode;
 use crate::look::Suspect;
 use crate::look::suspects::{Finding, without};
 use crate::model::suggest;
+use crate::numerics::Entry;
 use crate::numerics::score;
 use crate::numerics::score::named::{Scores, state_scores};
 use crate::record::{Layout, Record, RecordError, Source, Table};
@@ -465,7 +466,11 @@ impl Fit {
         };
         self.predictor().check(&record, 0)?;
         let prediction = self.free_run(&record, Start::At(start));
-        if let Some((step, state)) = prediction.states.lost() {
+        if let Some(Entry {
+            row: step,
+            column: state,
+        }) = prediction.states.first_lost()
+        {
             return Err(Error::Diverged(Divergence {
                 during: "the simulation".into(),
                 pass: None,

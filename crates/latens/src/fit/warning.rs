@@ -7,9 +7,10 @@ use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
 use crate::look::check::{Check, Sight, StateCheck};
 use crate::look::{
-    DETERMINED, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
+    DETERMINED_SCALE_PART, Finding, Invariance, Leaving, RESOLUTION, Stiffness, Suspect, sight,
 };
 use crate::model::Model;
+use crate::numerics::Entry;
 use crate::record::Record;
 use crate::text;
 
@@ -580,7 +581,11 @@ impl Warning {
     /// visited; its start is not known; or its bands are wider than what training left unexplained,
     /// so that what training did not determine decides it.
     pub fn of_prediction(facts: &Facts, model: &Model, file: &str, made: &Prediction) -> Vec<Self> {
-        if let Some((samples, state)) = made.states.lost() {
+        if let Some(Entry {
+            row: samples,
+            column: state,
+        }) = made.states.first_lost()
+        {
             return vec![Self::LeavesNumbers {
                 file: file.into(),
                 state: model.states[state].name.clone(),
@@ -597,7 +602,7 @@ impl Warning {
         let start = made.deviations.row(0).iter().zip(&facts.scales.scale);
         let unknown: Vec<String> = start
             .zip(&model.states)
-            .filter(|((std, scale), _)| **std > DETERMINED * **scale)
+            .filter(|((std, scale), _)| **std > DETERMINED_SCALE_PART * **scale)
             .map(|(_, state)| state.name.clone())
             .collect();
         if !unknown.is_empty() {

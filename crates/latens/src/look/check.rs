@@ -40,25 +40,25 @@ use crate::record::Record;
 
 /// A state counts as determined, or seen, where its standard deviation is below this part of its
 /// scale …
-pub const DETERMINED: f64 = 0.3;
+pub const DETERMINED_SCALE_PART: f64 = 0.3;
 /// … and on the whole where that holds over this part of the records.
-const MOSTLY: f64 = 0.9;
+const MOSTLY_RECORD_PART: f64 = 0.9;
 /// Above this part of the scale a state is not determined at all.
-const BLIND: f64 = 0.8;
+const BLIND_SCALE_PART: f64 = 0.8;
 /// Members of a combination have at least this part of its largest entry.
-const MEMBER: f64 = 0.3;
+const MEMBER_ENTRY_PART: f64 = 0.3;
 /// Samples that all windows have together, and how many there are at the most and at the least.
-const WINDOWED: usize = 400_000;
-const WINDOWS: (usize, usize) = (50, 1000);
+const WINDOWED_SAMPLES: usize = 400_000;
+const WINDOW_COUNTS: (usize, usize) = (50, 1000);
 /// Samples of a record at which whole covariances are looked at.
-const COVARIANCES: usize = 2000;
+const COVARIANCE_SAMPLES: usize = 2000;
 /// A direction in which arguments move by less than this, in half ranges, is none: one of them
 /// follows from the others. On noisy records, less than the noise over range of the worst channel.
-const FOLLOWS: f64 = 0.01;
+const FOLLOWING_RANGE_PART: f64 = 0.01;
 /// Cells of an argument's range.
-const CELLS: f64 = 10.0;
+const CELLS_PER_RANGE: f64 = 10.0;
 /// How clearly a signal must tell the samples at which a state is seen from the others.
-const TELLING: f64 = 0.9;
+const TELLING_PART: f64 = 0.9;
 
 /// What records can tell about a model.
 #[derive(Debug, Clone, Serialize)]
@@ -238,15 +238,15 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
     let longest = records.iter().map(Record::len).max().unwrap_or(1);
     let fewest = 2 * walked.scales.scale.len();
     let window = (length.ceil() as usize).clamp(fewest, longest.max(fewest));
-    let found = records.par_iter().enumerate().map(|(k, record)| {
+    let alongs = records.par_iter().enumerate().map(|(k, record)| {
         let samples: usize = records.iter().map(Record::len).sum();
-        let windows = (WINDOWED / window).clamp(WINDOWS.0, WINDOWS.1);
-        let own = (windows * record.len()).div_ceil(samples);
-        along(model, walked, k, record, window, own)
+        let windows = (WINDOWED_SAMPLES / window).clamp(WINDOW_COUNTS.0, WINDOW_COUNTS.1);
+        let share = (windows * record.len()).div_ceil(samples);
+        along(model, walked, k, record, window, share)
     });
-    let found: Vec<Along> = found.collect();
-    let moments: Vec<Moment> = found.iter().flat_map(|a| a.moments.clone()).collect();
-    let mut states = states(model, records, walked, &found, &moments);
+    let alongs: Vec<Along> = alongs.collect();
+    let moments: Vec<Moment> = alongs.iter().flat_map(|a| a.moments.clone()).collect();
+    let mut states = states(model, records, walked, &alongs, &moments);
     let leaves = trial::simulate(model, records, prior, dt);
     if leaves.as_ref().is_some_and(|l| l.undefined) {
         // what a smoother says with equations that are no numbers is nothing
@@ -274,7 +274,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         range: walked.scales.range.clone(),
         window: window as f64 * walked.dt,
         window_samples: window,
-        together: together(model, &states, &found),
+        together: together(model, &states, &alongs),
         mirrored: mirrored(model, records, walked, &states),
         states,
         sensors: sensors::findings(model, records),
@@ -313,28 +313,28 @@ fn along(
     };
     let pass = smoother.forward(&walked.smoothed[k].states);
     let scale = &walked.scales.scale;
-    let mut found = Along {
+    let mut along = Along {
         deviations: vec![f64::INFINITY; record.len() * n],
         folded: vec![0.0; n * n],
         count: 0.0,
         moments: vec![],
     };
-    let every = record.len().div_ceil(COVARIANCES);
+    let every = record.len().div_ceil(COVARIANCE_SAMPLES);
     smoother.covariances(&pass, |i, covariance| {
         let s: Vec<f64> = (0..n * n)
             .map(|at| covariance[at / n * all + at % n] / (scale[at / n] * scale[at % n]))
             .collect();
         for j in 0..n {
             let std = s[j * n + j].max(0.0).sqrt();
-            found.deviations[i * n + j] = if std.is_nan() { f64::INFINITY } else { std };
+            along.deviations[i * n + j] = if std.is_nan() { f64::INFINITY } else { std };
         }
         if i % every == 0 {
             // what is no number is not known: S is infinite there, and I + S has no inverse
             let rest = inverse_of_one_plus(&s, n).unwrap_or(vec![0.0; n * n]);
-            for (at, sum) in found.folded.iter_mut().enumerate() {
+            for (at, sum) in along.folded.iter_mut().enumerate() {
                 *sum += f64::from(at / n == at % n) - rest[at];
             }
-            found.count += 1.0;
+            along.count += 1.0;
         }
     });
     let last = record.len().saturating_sub(window);
@@ -349,18 +349,20 @@ fn along(
             *w *= scale[at / all] * scale[at % all];
         }
         let rest = inverse_of_one_plus(&w, all).unwrap_or(small::identity(all));
-        let own = Matrix::from_fn(n, n, |i, j| rest[i * all + j]);
-        let values = Eigen::new(&own).values;
+        let seen = Matrix::from_fn(n, n, |i, j| rest[i * all + j]);
+        let values = Eigen::new(&seen).values;
         Moment {
             record: k,
             time: record.time[middle],
-            deviations: found.deviations[middle * n..(middle + 1) * n].to_vec(),
-            seen: (0..n).map(|j| own[(j, j)].clamp(0.0, 1.0).sqrt()).collect(),
+            deviations: along.deviations[middle * n..(middle + 1) * n].to_vec(),
+            seen: (0..n)
+                .map(|j| seen[(j, j)].clamp(0.0, 1.0).sqrt())
+                .collect(),
             condition: (values[n - 1] / values[0].max(f64::MIN_POSITIVE)).sqrt(),
         }
     };
-    found.moments = starts.par_iter().map(moment).collect();
-    found
+    along.moments = starts.par_iter().map(moment).collect();
+    along
 }
 
 /// (I + A)⁻¹; `None` where that is no matrix of numbers.
@@ -376,7 +378,7 @@ fn states(
     model: &Model,
     records: &[Record],
     walked: &Walked,
-    found: &[Along],
+    alongs: &[Along],
     moments: &[Moment],
 ) -> Vec<StateCheck> {
     let n = model.states.len();
@@ -384,30 +386,31 @@ fn states(
     let signals = model.signals();
     let known = signals.as_ref().map_or(&model.system, |(m, _)| &m.system);
     let (felt, felt_for_sure) = (felt(&model.system), felt(known));
-    let one = |(j, state): (usize, &crate::model::State)| {
-        let own = found
+    let check_of = |(j, state): (usize, &crate::model::State)| {
+        let deviations = alongs
             .iter()
             .flat_map(|a| a.deviations.iter().skip(j).step_by(n));
-        let mut own: Vec<f64> = own.copied().collect();
-        own.sort_unstable_by(f64::total_cmp);
-        let median = own[own.len() / 2];
-        let determined = own.partition_point(|d| *d <= DETERMINED) as f64 / own.len() as f64;
-        let sees = |m: &Moment| m.seen[j] <= DETERMINED;
+        let mut deviations: Vec<f64> = deviations.copied().collect();
+        deviations.sort_unstable_by(f64::total_cmp);
+        let median = deviations[deviations.len() / 2];
+        let determined = deviations.partition_point(|d| *d <= DETERMINED_SCALE_PART) as f64
+            / deviations.len() as f64;
+        let sees = |m: &Moment| m.seen[j] <= DETERMINED_SCALE_PART;
         let seen = moments.iter().filter(|m| sees(m)).count() as f64 / moments.len() as f64;
         let sight = if model.system.direct().contains(&Some(j)) {
             Sight::Measured
         } else if !felt[j] {
             Sight::Isolated
-        } else if determined >= MOSTLY {
+        } else if determined >= MOSTLY_RECORD_PART {
             Sight::Well
         } else if !felt_for_sure[j] {
             Sight::ThroughNetwork
-        } else if median >= BLIND {
+        } else if median >= BLIND_SCALE_PART {
             Sight::Undetermined
         } else {
             Sight::Partly
         };
-        let partly = sight != Sight::Measured && seen > 0.0 && seen < MOSTLY;
+        let partly = sight != Sight::Measured && seen > 0.0 && seen < MOSTLY_RECORD_PART;
         StateCheck {
             name: state.name.clone(),
             unit: state.unit.clone(),
@@ -416,7 +419,7 @@ fn states(
             sight,
             determined,
             median,
-            worst: own[own.len() - 1],
+            worst: deviations[deviations.len() - 1],
             seen,
             when: if partly {
                 when(model, records, moments, j)
@@ -425,7 +428,7 @@ fn states(
             },
         }
     };
-    model.states.iter().enumerate().map(one).collect()
+    model.states.iter().enumerate().map(check_of).collect()
 }
 
 /// Of the states that the records show, those whose sign they do not.
@@ -473,7 +476,7 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
                 record.input(k)[c - d_y]
             };
             if !value.is_nan() {
-                values.push((value, moment.seen[j] <= DETERMINED));
+                values.push((value, moment.seen[j] <= DETERMINED_SCALE_PART));
             }
         }
         values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -491,7 +494,8 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
             }
             let telling = 0.5 * ((all - below) / all + not_below / none);
             let (above, telling) = (telling >= 0.5, telling.max(1.0 - telling));
-            if telling >= TELLING && best.as_ref().is_none_or(|(before, _)| telling > *before) {
+            if telling >= TELLING_PART && best.as_ref().is_none_or(|(before, _)| telling > *before)
+            {
                 let signal = if c < d_y {
                     &model.measurements[c]
                 } else {
@@ -511,26 +515,26 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
 }
 
 /// Groups of states of which only combinations are determined.
-fn together(model: &Model, states: &[StateCheck], found: &[Along]) -> Vec<Vec<String>> {
+fn together(model: &Model, states: &[StateCheck], alongs: &[Along]) -> Vec<Vec<String>> {
     let n = model.states.len();
     let open = |j: &usize| {
         let alone = [Sight::Measured, Sight::Isolated, Sight::ThroughNetwork];
         !alone.contains(&states[*j].sight)
     };
     let open: Vec<usize> = (0..n).filter(open).collect();
-    let count: f64 = found.iter().map(|a| a.count).sum();
+    let count: f64 = alongs.iter().map(|a| a.count).sum();
     let mean = |i: usize, j: usize| {
-        let sum: f64 = found.iter().map(|a| a.folded[open[i] * n + open[j]]).sum();
+        let sum: f64 = alongs.iter().map(|a| a.folded[open[i] * n + open[j]]).sum();
         sum / count
     };
     let Eigen { values, vectors } = Eigen::new(&Matrix::from_fn(open.len(), open.len(), mean));
-    let blind = BLIND * BLIND / (1.0 + BLIND * BLIND);
+    let blind = BLIND_SCALE_PART * BLIND_SCALE_PART / (1.0 + BLIND_SCALE_PART * BLIND_SCALE_PART);
     let groups = values.iter().enumerate().filter(|(_, v)| **v >= blind);
     let members = groups.map(|(k, _)| {
         let largest = (0..open.len())
             .map(|i| vectors[(i, k)].abs())
             .fold(0.0, f64::max);
-        let takes_part = |i: &usize| vectors[(*i, k)].abs() >= MEMBER * largest;
+        let takes_part = |i: &usize| vectors[(*i, k)].abs() >= MEMBER_ENTRY_PART * largest;
         let members = (0..open.len()).filter(takes_part);
         members
             .map(|i| model.states[open[i]].name.clone())
@@ -549,7 +553,7 @@ fn networks(model: &Model, records: &[Record], walked: &Walked) -> Vec<Coverage>
     let sizes = walked.scales.noise.iter().zip(&walked.scales.range);
     let follows = sizes
         .map(|(noise, range)| noise / range)
-        .fold(FOLLOWS, f64::max);
+        .fold(FOLLOWING_RANGE_PART, f64::max);
     let mut met: Vec<Vec<Vec<f64>>> = vec![vec![]; system.networks().len()];
     for (record, smoothed) in records.iter().zip(walked.states) {
         region::met(system, record, &smoothed.states, &mut |_, i, scaled| {
@@ -558,23 +562,24 @@ fn networks(model: &Model, records: &[Record], walked: &Walked) -> Vec<Coverage>
             }
         });
     }
-    let each = met.iter().enumerate();
-    each.map(|(i, met)| coverage(model, i, met, follows))
+    let networks = met.iter().enumerate();
+    networks
+        .map(|(i, met)| coverage(model, i, met, follows))
         .collect()
 }
 
 fn coverage(model: &Model, network: usize, met: &[Vec<f64>], follows: f64) -> Coverage {
-    let own = &model.system.networks()[network];
     let names = model.arguments(network);
+    let network = &model.system.networks()[network];
     let count = (met.len() as f64).max(1.0);
     let mean = |j: usize| met.iter().map(|z| z[j]).sum::<f64>() / count;
-    let means: Vec<f64> = (0..own.arguments).map(mean).collect();
+    let means: Vec<f64> = (0..network.arguments).map(mean).collect();
     let product = |i: usize, j: usize| {
         let products = met.iter().map(|z| (z[i] - means[i]) * (z[j] - means[j]));
         products.sum::<f64>() / count
     };
     let (moving, still): (Vec<usize>, Vec<usize>) =
-        (0..own.arguments).partition(|&j| product(j, j) > 1e-18);
+        (0..network.arguments).partition(|&j| product(j, j) > 1e-18);
     let covariance = Matrix::from_fn(moving.len(), moving.len(), |i, j| {
         product(moving[i], moving[j])
     });
@@ -588,16 +593,20 @@ fn coverage(model: &Model, network: usize, met: &[Vec<f64>], follows: f64) -> Co
         let values = met.iter().map(|z| z[j]);
         let low = values.clone().fold(f64::INFINITY, f64::min);
         let high = values.fold(f64::NEG_INFINITY, f64::max);
-        let unscaled = |z: f64| own.scaling.center[j] + own.scaling.scale[j] * z;
+        let unscaled = |z: f64| network.scaling.center[j] + network.scaling.scale[j] * z;
         (unscaled(low), unscaled(high))
     };
     let cell = |z: &Vec<f64>| -> Vec<i64> {
-        let part = |z: &f64| (0.5 * CELLS * (z + 1.0)).floor().clamp(0.0, CELLS - 1.0);
+        let part = |z: &f64| {
+            (0.5 * CELLS_PER_RANGE * (z + 1.0))
+                .floor()
+                .clamp(0.0, CELLS_PER_RANGE - 1.0)
+        };
         z.iter().map(|z| part(z) as i64).collect()
     };
     Coverage {
-        network: own.name.clone(),
-        ranges: (0..own.arguments).map(range).collect(),
+        network: network.name.clone(),
+        ranges: (0..network.arguments).map(range).collect(),
         still: still.iter().map(|&j| names[j].clone()).collect(),
         directions: moving.len() - flat,
         dependent: dependent.map(|i| names[moving[i]].clone()).collect(),

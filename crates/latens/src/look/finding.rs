@@ -9,7 +9,7 @@ use crate::text;
 const NOTABLE_WIDENING: f64 = 1.1;
 
 /// So many times the noise is an error of the model.
-const BEYOND_NOISE: f64 = 3.0;
+const ERROR_NOISE_FACTOR: f64 = 3.0;
 
 /// Something that a channel, or the misfit of a model, shows to be wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -298,7 +298,7 @@ impl Finding {
                         "it is {}, where the same equations come to {}, so the fit ended in the wrong place{}",
                         text::with_unit(*misfit, unit),
                         text::with_unit(*least, unit),
-                        if *least > BEYOND_NOISE * noise {
+                        if *least > ERROR_NOISE_FACTOR * noise {
                             ", and even that is no noise: the model lacks something too"
                         } else {
                             ""

@@ -22,17 +22,17 @@ use crate::record::Record;
 use crate::text;
 
 /// Samples of a record that are simulated, and records.
-const SAMPLES: usize = 1000;
-const RECORDS: usize = 2;
+const MOST_SAMPLES: usize = 1000;
+const MOST_RECORDS: usize = 2;
 /// Eigenvalues of the normalised Gramian that may be zero: it is a sum in rounded numbers.
-const ZERO: f64 = 1e-11;
+const ZERO_EIGENVALUE: f64 = 1e-11;
 /// How near a ratio is to a whole number, and up to which.
-const WHOLE: f64 = 1e-3;
-const LARGEST: f64 = 4.0;
+const WHOLE_NUMBER_DISTANCE: f64 = 1e-3;
+const LARGEST_WHOLE_NUMBER: f64 = 4.0;
 /// By how much constants change to try a candidate.
-const FACTOR: f64 = 1.3;
+const TRIAL_FACTOR: f64 = 1.3;
 /// What is left of the change that one of them would make by itself.
-const LEFT: f64 = 1e-7;
+const CHANGE_LEFT_PART: f64 = 1e-7;
 
 described! {
 /// A change of constants that nothing measured feels.
@@ -127,12 +127,12 @@ impl Invariance {
             ),
             (Move::Factor, _) => {
                 let side = |sign: f64| {
-                    let own = self.constants.iter().filter(|(_, p)| p.signum() == sign);
-                    let own = own.map(|(name, p)| match p.abs() {
+                    let constants = self.constants.iter().filter(|(_, p)| p.signum() == sign);
+                    let constants = constants.map(|(name, p)| match p.abs() {
                         1.0 => name.clone(),
                         power => format!("{name} (to the power {power})"),
                     });
-                    own.collect::<Vec<_>>()
+                    constants.collect::<Vec<_>>()
                 };
                 let (up, down) = (side(1.0), side(-1.0));
                 let list = |all: &[String]| {
@@ -158,15 +158,15 @@ impl Invariance {
                 format!("{} act only as a difference", text::list(&names))
             }
             (Move::Term, _) => {
-                let each = self.constants.iter().map(|(n, p)| match *p {
+                let terms = self.constants.iter().map(|(n, p)| match *p {
                     1.0 => n.clone(),
                     p => format!("{n} ({p} times)"),
                 });
-                let each: Vec<String> = each.collect();
-                let each: Vec<&str> = each.iter().map(String::as_str).collect();
+                let terms: Vec<String> = terms.collect();
+                let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
                 format!(
                     "one term can be added to {}{with}, and nothing measured changes",
-                    text::list(&each)
+                    text::list(&terms)
                 )
             }
         }
@@ -209,8 +209,13 @@ struct Look<'a> {
     records: Vec<Record>,
     scale: &'a [f64],
     range: Vec<f64>,
-    /// Entries of θ that make each output of each network, and the network.
-    outputs: Vec<(usize, Vec<usize>)>,
+    outputs: Vec<NetworkOutput>,
+}
+
+/// An output of a network, and the entries of θ in its last layer.
+struct NetworkOutput {
+    network: usize,
+    entries: Vec<usize>,
 }
 
 /// A direction: how much each constant, output and start changes, in units of itself.
@@ -227,8 +232,8 @@ pub fn find(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64) 
         stepper: Stepper::new(model, &model.system, dt),
         records: records
             .iter()
-            .take(RECORDS)
-            .map(|r| r.slice(0..r.len().min(SAMPLES)))
+            .take(MOST_RECORDS)
+            .map(|r| r.slice(0..r.len().min(MOST_SAMPLES)))
             .collect(),
         scale: &prior.scales.scale,
         range: prior.scales.range.iter().map(size).collect(),
@@ -238,7 +243,7 @@ pub fn find(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64) 
     let Some(candidates) = look.candidates(&points[0]) else {
         return vec![];
     };
-    let found = candidates.into_iter().filter_map(|direction| {
+    let invariances = candidates.into_iter().filter_map(|direction| {
         [Move::Any, Move::Factor, Move::Term]
             .into_iter()
             .find_map(|change| {
@@ -247,33 +252,36 @@ pub fn find(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64) 
                 // what is true at the guesses alone is their fault
                 points
                     .iter()
-                    .all(|at| left(at) < LEFT)
+                    .all(|at| left(at) < CHANGE_LEFT_PART)
                     .then(|| look.named(&whole, change))
             })
     });
-    found.collect()
+    invariances.collect()
 }
 
-/// The entries of θ of the last layer, by network and output.
-fn outputs(model: &Model) -> Vec<(usize, Vec<usize>)> {
+/// The outputs of all networks.
+fn outputs(model: &Model) -> Vec<NetworkOutput> {
     let networks = model
         .system
         .networks()
         .iter()
         .zip(model.system.weight_ranges());
     let mut all = vec![];
-    for (n, (network, range)) in networks.enumerate() {
-        let mut own = vec![vec![]; network.outputs.len()];
+    for (place, (network, range)) in networks.enumerate() {
+        let mut layers = vec![vec![]; network.outputs.len()];
         let last = network.layers.len() + 1;
         let mut at = range.start;
         for (name, rows, columns) in network.blocks() {
             let linear = name.starts_with(&format!("layer{last}.")) || name.starts_with("skip");
-            for (k, own) in own.iter_mut().enumerate().take(rows).filter(|_| linear) {
-                own.extend(at + k * columns..at + (k + 1) * columns);
+            for (k, entries) in layers.iter_mut().enumerate().take(rows).filter(|_| linear) {
+                entries.extend(at + k * columns..at + (k + 1) * columns);
             }
             at += rows * columns;
         }
-        all.extend(own.into_iter().map(|entries| (n, entries)));
+        all.extend(layers.into_iter().map(|entries| NetworkOutput {
+            network: place,
+            entries,
+        }));
     }
     all
 }
@@ -349,12 +357,17 @@ impl Look<'_> {
         let felt: Vec<usize> = (0..p).filter(|&i| norms[i] > 1e-13).collect();
         let unit =
             |k: usize| -> Direction { (0..p).map(|i| f64::from(u8::from(i == k))).collect() };
-        let mut found: Vec<Direction> = (0..m).filter(|i| !felt.contains(i)).map(unit).collect();
+        let mut directions: Vec<Direction> =
+            (0..m).filter(|i| !felt.contains(i)).map(unit).collect();
         let normalised = Matrix::from_fn(felt.len(), felt.len(), |i, j| {
             gram[felt[i] * p + felt[j]] / (norms[felt[i]] * norms[felt[j]])
         });
         let eigen = Eigen::new(&normalised);
-        let blind = eigen.values.iter().take_while(|v| **v < ZERO).count();
+        let blind = eigen
+            .values
+            .iter()
+            .take_while(|v| **v < ZERO_EIGENVALUE)
+            .count();
         let mut null: Vec<Direction> = (0..blind)
             .map(|k| {
                 let mut direction = vec![0.0; p];
@@ -366,11 +379,11 @@ impl Look<'_> {
             .collect();
         echelon(&mut null);
         // those of networks and starts alone are no matter of constants
-        found.extend(
+        directions.extend(
             null.into_iter()
-                .filter(|d| d[..m].iter().any(|v| v.abs() > WHOLE)),
+                .filter(|d| d[..m].iter().any(|v| v.abs() > WHOLE_NUMBER_DISTANCE)),
         );
-        Some(found)
+        Some(directions)
     }
 
     /// Adds SᵀS of a record, S the derivatives of its outputs by all that may change, each in units of
@@ -401,16 +414,14 @@ impl Look<'_> {
             let here = record.point(k, &state, &at.theta);
             system.linearise_measurement_all(&mut ws, here, &mut h, &mut h_x, &mut step.h_theta);
             for channel in 0..c {
-                let own = system
-                    .unknown_channels()
-                    .iter()
-                    .position(|own| *own == channel);
-                let own = own.map(|place| self.by_values(at, &step.h_theta, place));
+                let mut channels = system.unknown_channels().iter();
+                let place = channels.position(|unknown| *unknown == channel);
+                let gradient = place.map(|place| self.by_values(at, &step.h_theta, place));
                 let row: Vec<f64> = (0..p)
                     .map(|q| {
-                        let each = (0..n).map(|j| h_x[channel * n + j] * w[j * p + q]);
-                        let own = own.as_ref().and_then(|own| own.get(q)).unwrap_or(&0.0);
-                        (each.sum::<f64>() + own) / self.range[channel]
+                        let through_states = (0..n).map(|j| h_x[channel * n + j] * w[j * p + q]);
+                        let direct = gradient.as_ref().and_then(|g| g.get(q)).unwrap_or(&0.0);
+                        (through_states.sum::<f64>() + direct) / self.range[channel]
                     })
                     .collect();
                 if row.iter().any(|v| !v.is_finite() || v.abs() > 1e100) {
@@ -438,8 +449,8 @@ impl Look<'_> {
                 }
             }
             for (place, &i) in self.stepper.rows().iter().enumerate() {
-                let own = self.by_values(at, &step.f_theta, place);
-                for (next, by) in next[i * p..].iter_mut().zip(own) {
+                let by_row = self.by_values(at, &step.f_theta, place);
+                for (next, by) in next[i * p..].iter_mut().zip(by_row) {
                     *next += by;
                 }
             }
@@ -455,9 +466,9 @@ impl Look<'_> {
         let gradient = &rows[place * width..(place + 1) * width];
         let unknowns = self.model.unknowns.iter().enumerate();
         let constants = unknowns.map(|(q, u)| gradient[q] * (at.values[q] / u.slope(at.theta[q])));
-        let outputs = self.outputs.iter().map(|(_, entries)| {
-            let each = entries.iter().map(|&e| gradient[e] * at.theta[e]);
-            each.sum::<f64>()
+        let outputs = self.outputs.iter().map(|output| {
+            let terms = output.entries.iter().map(|&e| gradient[e] * at.theta[e]);
+            terms.sum::<f64>()
         });
         constants.chain(outputs).collect()
     }
@@ -465,14 +476,14 @@ impl Look<'_> {
     /// A direction as small whole numbers: powers of a factor, or multiples of a term.
     fn whole(&self, at: &At, direction: &Direction, change: Move) -> Option<Direction> {
         let m = self.values();
-        let small = |v: &f64| v.abs() < WHOLE;
+        let small = |v: &f64| v.abs() < WHOLE_NUMBER_DISTANCE;
         let first = direction[..m].iter().position(|v| !small(v))?;
         let single = direction.iter().filter(|v| !small(v)).count() == 1;
         if (change == Move::Any) != single {
             return None;
         }
         let size = self.sizes(at);
-        let own = |i: usize| match change {
+        let ratio = |i: usize| match change {
             Move::Term => direction[i] * size[i] / (direction[first] * size[first]),
             _ => direction[i] / direction[first],
         };
@@ -480,13 +491,15 @@ impl Look<'_> {
         if change == Move::Term && direction[networks].iter().any(|v| !small(v)) {
             return None;
         }
-        let near = |v: f64| (v - v.round()).abs() < WHOLE && v.abs() < LARGEST + 0.5;
+        let near = |v: f64| {
+            (v - v.round()).abs() < WHOLE_NUMBER_DISTANCE && v.abs() < LARGEST_WHOLE_NUMBER + 0.5
+        };
         let times = (1..=4)
             .map(f64::from)
-            .find(|t| (0..direction.len()).all(|i| near(t * own(i))))?;
+            .find(|t| (0..direction.len()).all(|i| near(t * ratio(i))))?;
         Some(
             (0..direction.len())
-                .map(|i| (times * own(i)).round())
+                .map(|i| (times * ratio(i)).round())
                 .collect(),
         )
     }
@@ -503,10 +516,10 @@ impl Look<'_> {
         let mut at = at.clone();
         let sizes = self.sizes(&at);
         let first = (0..m).find(|&i| by[i] != 0.0).unwrap_or(0);
-        let term = (FACTOR - 1.0) * sizes[first] / by[first];
+        let term = (TRIAL_FACTOR - 1.0) * sizes[first] / by[first];
         let value = |size: f64, by: f64| match change {
             Move::Term => size + by * term,
-            _ => size * FACTOR.powf(by),
+            _ => size * TRIAL_FACTOR.powf(by),
         };
         for (i, unknown) in self
             .model
@@ -518,9 +531,9 @@ impl Look<'_> {
             at.values[i] = value(at.values[i], by[i]);
             at.theta[i] = unknown.entry(at.values[i]);
         }
-        for (q, (_, entries)) in self.outputs.iter().enumerate() {
-            for &e in entries {
-                at.theta[e] *= FACTOR.powf(by[m + q]);
+        for (q, output) in self.outputs.iter().enumerate() {
+            for &e in &output.entries {
+                at.theta[e] *= TRIAL_FACTOR.powf(by[m + q]);
             }
         }
         let starts = m + self.outputs.len();
@@ -533,12 +546,13 @@ impl Look<'_> {
     }
 
     fn runs(&self, at: &At) -> Vec<Trajectory> {
-        let each = self.records.iter().zip(&at.starts);
-        each.map(|(record, start)| {
-            let run = score::free_run(&self.stepper, record, &at.theta, start);
-            score::outputs(&self.stepper, record, &at.theta, &run)
-        })
-        .collect()
+        let records = self.records.iter().zip(&at.starts);
+        records
+            .map(|(record, start)| {
+                let run = score::free_run(&self.stepper, record, &at.theta, start);
+                score::outputs(&self.stepper, record, &at.theta, &run)
+            })
+            .collect()
     }
 
     /// How far the outputs move by a change, relative to what its largest part would do by itself.
@@ -548,8 +562,8 @@ impl Look<'_> {
             let after = self.runs(&self.changed(at, by, change));
             let c = self.range.len();
             let pairs = before.iter().zip(&after);
-            let each = pairs.flat_map(|(a, b)| a.as_slice().iter().zip(b.as_slice()).enumerate());
-            let finite = each.filter(|(_, (a, b))| a.is_finite() || b.is_finite());
+            let pairs = pairs.flat_map(|(a, b)| a.as_slice().iter().zip(b.as_slice()).enumerate());
+            let finite = pairs.filter(|(_, (a, b))| a.is_finite() || b.is_finite());
             finite.fold(0.0_f64, |most, (k, (a, b))| {
                 let by = (a - b).abs() / self.range[k % c];
                 if by.is_nan() {
@@ -576,13 +590,13 @@ impl Look<'_> {
         let unknowns = self.model.unknowns.iter().zip(whole);
         let constants = unknowns.filter(|(_, v)| **v != 0.0);
         let mut networks: Vec<(String, f64)> = vec![];
-        for ((network, _), by) in self
+        for (output, by) in self
             .outputs
             .iter()
             .zip(&whole[m..])
             .filter(|(_, v)| **v != 0.0)
         {
-            let name = &self.model.system.networks()[*network].name;
+            let name = &self.model.system.networks()[output.network].name;
             if !networks.iter().any(|(known, _)| known == name) {
                 networks.push((name.clone(), *by));
             }
@@ -617,10 +631,12 @@ fn echelon(rows: &mut [Direction]) {
         rows.swap(done, pivot);
         let leading = rows[done][column];
         rows[done].iter_mut().for_each(|v| *v /= leading);
-        let own = rows[done].clone();
+        let pivot_row = rows[done].clone();
         for (_, row) in rows.iter_mut().enumerate().filter(|(k, _)| *k != done) {
             let factor = row[column];
-            row.iter_mut().zip(&own).for_each(|(v, o)| *v -= factor * o);
+            row.iter_mut()
+                .zip(&pivot_row)
+                .for_each(|(v, o)| *v -= factor * o);
         }
         done += 1;
     }

@@ -11,48 +11,53 @@ use crate::model::{Model, Point};
 use crate::record::Record;
 
 /// Points of a record at which the equations are compared.
-const POINTS: usize = 16;
+const COMPARED_POINTS: usize = 16;
 /// Its multiples, less their whole part, fill 0 to 1 evenly: the golden ratio.
-const EVENLY: f64 = 0.618_033_988_749_894_9;
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 /// Records that are looked at.
-const RECORDS: usize = 4;
+const MOST_RECORDS: usize = 4;
 /// All sets of so many states are tried; of more states, only singles and pairs.
-const ALL_SETS: usize = 10;
+const ALL_SETS_STATES: usize = 10;
 /// Rounding of f and h, as a part of their size.
-const ROUNDING: f64 = 1e-10;
+const ROUNDING_PART: f64 = 1e-10;
 
 /// States that can be negated together, with outputs of networks where need be, and nothing known
 /// feels it; of sets that contain each other, the smallest.
 ///
-/// `model` has the outputs of networks as states after its `own` ones; only those are named.
+/// `model` has the outputs of networks as states after its first `states`; only these are named.
 pub fn mirrors(
     model: &Model,
-    own: usize,
+    states: usize,
     records: &[Record],
     scales: &SignalScales,
 ) -> Vec<Vec<usize>> {
     let candidates = model.hidden();
-    let mut found: Vec<Vec<usize>> = vec![];
+    let mut mirrors: Vec<Vec<usize>> = vec![];
     for set in sets(&candidates) {
         let known = |smaller: &Vec<usize>| smaller.iter().all(|i| set.contains(i));
-        let felt = set.iter().any(|&i| i < own);
-        if felt && !found.iter().any(known) && is_mirror(model, &set, records, scales) {
-            found.push(set);
+        let felt = set.iter().any(|&i| i < states);
+        if felt && !mirrors.iter().any(known) && is_mirror(model, &set, records, scales) {
+            mirrors.push(set);
         }
     }
-    let own = |set: &Vec<usize>| set.iter().copied().filter(|&i| i < own).collect();
-    found.iter().map(own).collect()
+    let named = |set: &Vec<usize>| set.iter().copied().filter(|&i| i < states).collect();
+    mirrors.iter().map(named).collect()
 }
 
 /// Small sets of some states, the smallest first.
-fn sets(of: &[usize]) -> Vec<Vec<usize>> {
-    let mut sets: Vec<Vec<usize>> = if of.len() <= ALL_SETS {
+fn sets(candidates: &[usize]) -> Vec<Vec<usize>> {
+    let mut sets: Vec<Vec<usize>> = if candidates.len() <= ALL_SETS_STATES {
         let member = |set: usize| move |k: &usize| set >> k & 1 == 1;
-        let one = |set| (0..of.len()).filter(member(set)).map(|k| of[k]).collect();
-        (1..1 << of.len()).map(one).collect()
+        let members = |set| {
+            (0..candidates.len())
+                .filter(member(set))
+                .map(|k| candidates[k])
+                .collect()
+        };
+        (1..1 << candidates.len()).map(members).collect()
     } else {
-        let pairs = |k: usize| of[k..].iter().map(move |&j| (of[k], j));
-        let all = (0..of.len()).flat_map(pairs);
+        let pairs = |k: usize| candidates[k..].iter().map(move |&j| (candidates[k], j));
+        let all = (0..candidates.len()).flat_map(pairs);
         all.map(|(i, j)| if i == j { vec![i] } else { vec![i, j] })
             .collect()
     };
@@ -72,16 +77,16 @@ fn is_mirror(model: &Model, set: &[usize], records: &[Record], scales: &SignalSc
         system.measure(&mut ws, at, &mut h);
         (f, h)
     };
-    let same = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs());
+    let same = |a: f64, b: f64| (a - b).abs() <= ROUNDING_PART * a.abs().max(b.abs());
     let mut place = 0.0;
-    for record in records.iter().take(RECORDS) {
-        for k in (0..record.len()).step_by(record.len().div_ceil(POINTS).max(1)) {
+    for record in records.iter().take(MOST_RECORDS) {
+        for k in (0..record.len()).step_by(record.len().div_ceil(COMPARED_POINTS).max(1)) {
             let anywhere = scales
                 .center
                 .iter()
                 .zip(&scales.scale)
                 .map(|(center, scale)| {
-                    place = (place + EVENLY).fract();
+                    place = (place + GOLDEN_RATIO).fract();
                     center + (2.0 * place - 1.0) * scale
                 });
             let state: Vec<f64> = anywhere.collect();

@@ -17,7 +17,7 @@ pub mod stiffness;
 pub mod suspects;
 pub mod trial;
 
-pub use check::{Check, DETERMINED};
+pub use check::{Check, DETERMINED_SCALE_PART};
 pub use finding::{Companion, Finding};
 pub use invariance::Invariance;
 pub use noise::{RESOLUTION, noise};

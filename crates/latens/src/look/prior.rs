@@ -21,15 +21,15 @@ const RANDOM_WALKS: [f64; 4] = [1.0, 0.1, 0.01, 0.001];
 /// The same for outputs of networks, which drive the hidden states smoothly.
 const SIGNAL_WALKS: [f64; 4] = [10.0, 1.0, 0.1, 0.01];
 /// Noise of known rows relative to that.
-const KNOWN_ROWS: f64 = 1e-4;
+const KNOWN_ROW_FACTOR: f64 = 1e-4;
 /// Gauss–Newton steps of a smoothing pass.
 pub const SMOOTHING_STEPS: usize = 10;
 
 /// Where the hidden states start, in scales from their centres: where the measured states do not
 /// tell two hidden ones apart, the start decides which is found, and the likelihood between them.
-const STARTS: [f64; 3] = [0.0, -1.0, 1.0];
+const START_OFFSETS: [f64; 3] = [0.0, -1.0, 1.0];
 /// How far from there they may be.
-const NEARBY: f64 = 0.1;
+const NEARBY_SCALES: f64 = 0.1;
 
 /// Random weights, unknown constants at their guess.
 pub fn initial_theta(model: &Model, seed: u64) -> Vec<f64> {
@@ -116,14 +116,19 @@ pub fn smooth_with_known_equations(
         Walking::Rows => None,
     };
     let walking = outputs.as_ref().map_or(&*model, |(model, _)| model);
-    let (all_scales, noise, smoothed) = walks(walking, records, settings, dt, n);
+    let Walk {
+        scales: all_scales,
+        noise,
+        smoothed,
+        ..
+    } = walks(walking, records, settings, dt, n);
     let mut scales = all_scales.clone();
-    let own = |s: &Smoothed| Smoothed {
+    let narrowed = |s: &Smoothed| Smoothed {
         states: s.states.narrowed(n),
         deviations: s.deviations.narrowed(n),
         cost: s.cost,
     };
-    let states: Vec<Smoothed> = smoothed.iter().map(own).collect();
+    let states: Vec<Smoothed> = smoothed.iter().map(narrowed).collect();
     scales.center.truncate(n);
     scales.scale.truncate(n);
     scales.certain.truncate(n);
@@ -143,17 +148,20 @@ pub fn smooth_with_known_equations(
     }
 }
 
-/// The random walk that the data favour, and the sizes of everything along it.
+/// A random walk, and the sizes of everything along it.
+struct Walk {
+    /// The log likelihood of the data.
+    likelihood: f64,
+    scales: SignalScales,
+    noise: Noise,
+    smoothed: Vec<Smoothed>,
+}
+
+/// The random walk that the data favour.
 ///
 /// Every level of the walk is taken to its end under the sizes that it finds itself, from every
 /// start: a level chosen under other sizes than those that it then runs with is another walk.
-fn walks(
-    model: &Model,
-    records: &[Record],
-    settings: &Settings,
-    dt: f64,
-    n: usize,
-) -> (SignalScales, Noise, Vec<Smoothed>) {
+fn walks(model: &Model, records: &[Record], settings: &Settings, dt: f64, n: usize) -> Walk {
     let zero = vec![0.0; model.system.parameters()];
     let first_scales = scales::estimate(model, records, &zero);
     // what walks: outputs of networks; else rows of unknown shape; else those with constants
@@ -171,13 +179,13 @@ fn walks(
         SIGNAL_WALKS
     };
     let offsets = if signals.is_empty() {
-        &STARTS[..1]
+        &START_OFFSETS[..1]
     } else {
-        &STARTS
+        &START_OFFSETS
     };
     let briefly = First {
         rows,
-        offsets: &STARTS[..1],
+        offsets: &START_OFFSETS[..1],
         iterations: 3,
     };
     let to_the_end = First {
@@ -193,18 +201,31 @@ fn walks(
         } else {
             likelihood
         };
-        (likelihood, scales.clone(), noise, smoothed)
+        Walk {
+            likelihood,
+            scales: scales.clone(),
+            noise,
+            smoothed,
+        }
     };
-    let each = levels.into_iter().flat_map(|level| {
+    let walks = levels.into_iter().flat_map(|level| {
         let brief = walked(level, &first_scales, &briefly);
         let mut scales = first_scales.clone();
-        scales::refine(model, &mut scales, brief.3.iter().map(|s| &s.states));
+        let states = brief.smoothed.iter().map(|s| &s.states);
+        scales::refine(model, &mut scales, states);
         [walked(level, &scales, &to_the_end), brief]
     });
-    let best = each.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    let (_, mut scales, noise, smoothed) = best.expect("one level at least");
-    scales::refine(model, &mut scales, smoothed.iter().map(|s| &s.states));
-    (scales, noise, smoothed)
+    let best = walks.reduce(|best, next| {
+        if next.likelihood > best.likelihood {
+            next
+        } else {
+            best
+        }
+    });
+    let mut best = best.expect("one level at least");
+    let states = best.smoothed.iter().map(|s| &s.states);
+    scales::refine(model, &mut best.scales, states);
+    best
 }
 
 /// The noise of a random walk of some rows, the others all but exact.
@@ -217,7 +238,7 @@ fn loose(
     rows: &[usize],
 ) -> Noise {
     let loose = Settings {
-        known_noise: Level::Relative(level * KNOWN_ROWS),
+        known_noise: Level::Relative(level * KNOWN_ROW_FACTOR),
         hidden_noise: Level::Relative(level),
         start_noise: Level::Relative(1.0),
         ..settings.clone()
@@ -255,7 +276,7 @@ fn walk(
     let mut hidden = model.hidden();
     let known = |i: &usize| stepper.known_starts().iter().any(|known| known.state == *i);
     hidden.retain(|i| !rows.contains(i) && !known(i));
-    let one = |record: &Record| {
+    let smoothed_record = |record: &Record| {
         let noise = starting_at(&stepper, record, noise);
         let smoother = Smoother {
             stepper: &stepper,
@@ -279,7 +300,7 @@ fn walk(
             .reduce(|a, b| if better(&b, &a) { b } else { a });
         best.expect("one start at least")
     };
-    let all: Vec<_> = records.par_iter().map(one).collect();
+    let all: Vec<_> = records.par_iter().map(smoothed_record).collect();
     let likelihood = all.iter().map(|(l, _)| l).sum();
     let smoothed = all.into_iter().map(|(_, s)| s).collect();
     (likelihood, smoothed)
@@ -291,7 +312,7 @@ fn elsewhere(hidden: &[usize], scales: &SignalScales, noise: &Noise, offset: f64
     if offset != 0.0 {
         for &i in hidden {
             noise.start_mean[i] += offset * scales.scale[i];
-            noise.start[i] = (NEARBY * scales.scale[i]).powi(2);
+            noise.start[i] = (NEARBY_SCALES * scales.scale[i]).powi(2);
         }
     }
     noise

@@ -12,13 +12,13 @@ use crate::numerics::Trajectory;
 use crate::record::Record;
 
 /// Points kept at the most.
-const POINTS: usize = 500;
+const MOST_POINTS: usize = 500;
 /// Samples looked at.
-const SAMPLES: usize = 20_000;
+const MOST_SAMPLES: usize = 20_000;
 /// A point counts as visited within this many times the distance between those kept, and at least
 /// within this fraction of an argument's half range.
-const REACH: f64 = 2.0;
-const NEAR: f64 = 0.02;
+const REACH_DISTANCES: f64 = 2.0;
+const NEAR_RANGE_PART: f64 = 0.02;
 
 /// Arguments that one network met, scaled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,14 +38,14 @@ impl Region {
 
     /// As far from a point arguments count as visited.
     pub fn reach(&self) -> f64 {
-        (REACH * self.radius).max(NEAR)
+        (REACH_DISTANCES * self.radius).max(NEAR_RANGE_PART)
     }
 
     fn cover(met: &[Vec<f64>]) -> Self {
         let mut far: Vec<f64> = vec![f64::INFINITY; met.len()];
         let (mut points, mut next) = (Vec::new(), 0);
         let mut radius = 0.0;
-        while points.len() < POINTS && !met.is_empty() {
+        while points.len() < MOST_POINTS && !met.is_empty() {
             points.push(met[next].clone());
             for (f, m) in far.iter_mut().zip(met) {
                 *f = f.min(square(m, &met[next]));
@@ -77,7 +77,7 @@ pub fn met(
 ) {
     let mut ws = system.workspace();
     let zero = vec![0.0; system.parameters()];
-    let every = (record.len() / SAMPLES).max(1);
+    let every = (record.len() / MOST_SAMPLES).max(1);
     for k in (0..record.len()).step_by(every) {
         let at = record.point(k, states.row(k), &zero);
         system.visit_arguments(&mut ws, at, |network, values| {
@@ -135,7 +135,7 @@ mod tests {
         let at = |angle: f64, radius: f64| vec![radius * angle.cos(), radius * angle.sin()];
         let circle: Vec<Vec<f64>> = (0..1000).map(|k| at(f64::from(k) * 0.0063, 1.0)).collect();
         let region = Region::cover(&circle);
-        assert_eq!(region.points.len(), POINTS);
+        assert_eq!(region.points.len(), MOST_POINTS);
         assert!(circle.iter().all(|p| region.distance(p) <= 1.0));
         for (radius, inside) in [
             (0.0, false),

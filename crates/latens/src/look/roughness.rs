@@ -4,21 +4,22 @@
 //! standard deviation; of a signal that is not smooth beside the sampling each order leaves less than
 //! the one before. While orders still fall, the estimate is an upper bound.
 
+use super::scales::{Sample, measured};
 use crate::numerics::whiteness::{NORMAL_MEDIAN, median};
 use crate::record::Record;
 
 /// Orders that are compared: the one that noise is told from, and one above it.
-const ORDERS: [usize; 2] = [4, 6];
+const DIFFERENCE_ORDERS: [usize; 2] = [4, 6];
 /// The higher order gives less than this part of the lower one.
-const FALLING: f64 = 0.8;
+const FALLING_RATIO: f64 = 0.8;
 /// Fewest differences, for medians that are sure enough of that.
-const FEWEST: usize = 100;
+const FEWEST_DIFFERENCES: usize = 100;
 
 /// Whether the noise of a channel as fourth differences tell it is an upper bound only.
 pub fn is_bound(records: &[Record], c: usize) -> bool {
-    let [lower, higher] = ORDERS.map(|order| deviation(records, c, order));
+    let [lower, higher] = DIFFERENCE_ORDERS.map(|order| deviation(records, c, order));
     match (lower, higher) {
-        (Some(lower), Some(higher)) => higher < FALLING * lower,
+        (Some(lower), Some(higher)) => higher < FALLING_RATIO * lower,
         _ => false,
     }
 }
@@ -27,26 +28,24 @@ pub fn is_bound(records: &[Record], c: usize) -> bool {
 fn deviation(records: &[Record], c: usize, order: usize) -> Option<f64> {
     let mut differences = vec![];
     for record in records {
-        let all = (0..record.len()).map(|k| (record.time[k], record.output(k)[c]));
-        let taken: Vec<(f64, f64)> = all.filter(|(_, y)| y.is_finite()).collect();
-        for window in taken.windows(order + 1) {
+        for window in measured(record, c).windows(order + 1) {
             differences.push(difference(window).abs());
         }
     }
-    let enough = differences.len() >= FEWEST;
+    let enough = differences.len() >= FEWEST_DIFFERENCES;
     median(differences)
         .filter(|_| enough)
         .map(|m| m / NORMAL_MEDIAN)
 }
 
-/// The divided difference of (time, value) pairs whose weights have squares that add up to one.
-fn difference(window: &[(f64, f64)]) -> f64 {
-    let step = (window[window.len() - 1].0 - window[0].0) / (window.len() - 1) as f64;
+/// The divided difference of samples whose weights have squares that add up to one.
+fn difference(window: &[Sample]) -> f64 {
+    let step = (window[window.len() - 1].time - window[0].time) / (window.len() - 1) as f64;
     let (mut sum, mut square) = (0.0, 0.0);
-    for (j, (time, value)) in window.iter().enumerate() {
+    for (j, Sample { time, value }) in window.iter().enumerate() {
         let others = window.iter().enumerate().filter(|(i, _)| *i != j);
         let weight: f64 = others
-            .map(|(_, (other, _))| step / (time - other))
+            .map(|(_, other)| step / (time - other.time))
             .product();
         sum += weight * value;
         square += weight * weight;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Model, Point, Varies};
 use crate::numerics::Trajectory;
-use crate::numerics::step::WHOLE;
+use crate::numerics::step::WHOLE_STEPS_TOLERANCE;
 use crate::record::Record;
 
 /// Centre and scale of the states, noise of the channels.
@@ -35,13 +35,13 @@ pub struct SignalScales {
 /// Below this fraction of a channel's range, noise is not told apart from none.
 const NOISE_FLOOR: f64 = 1e-6;
 /// Points of a record at which the equations are looked at.
-const POINTS: usize = 200;
+const MOST_POINTS: usize = 200;
 /// Samples this many times as far apart as most say little of a rate.
-const FAR: f64 = 1.5;
+const FAR_DISTANCES: f64 = 1.5;
 /// A state has no slope at a point where the equations are so much steeper nearer to it, distances in scales.
-const NEAR: f64 = 1e-4;
-const NEARER: f64 = 1e-6;
-const STEEPER: f64 = 5.0;
+const NEAR_SCALES: f64 = 1e-4;
+const NEARER_SCALES: f64 = 1e-6;
+const STEEPER_FACTOR: f64 = 5.0;
 
 /// Centre and half range of the finite values; `None` where there are none.
 pub fn center_and_scale(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -108,19 +108,20 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
             continue;
         };
         let scale = usable(center, scale);
-        let (typical, fastest) = rates(records, c, scales.noise[c]).unwrap_or((f64::NAN, f64::NAN));
+        let (typical, fastest) = rates(records, c, scales.noise[c])
+            .map_or((f64::NAN, f64::NAN), |r| (r.root_mean_square, r.largest));
         scales.time_constant = scales.time_constant.min(scale / typical);
         for j in (0..n).filter(|&j| seen[c * n + j] > 0.0) {
             // what x_j would be if it alone made the channel
-            let (own_scale, own_rate) = (scale / seen[c * n + j], fastest / seen[c * n + j]);
+            let (alone_scale, alone_rate) = (scale / seen[c * n + j], fastest / seen[c * n + j]);
             if *direct == Some(j) {
                 scales.center[j] = model.states[j].center.unwrap_or(center);
                 scales.certain[j] = true;
             }
             if model.states[j].scale.is_none() {
-                scales.scale[j] = scales.scale[j].min(own_scale);
+                scales.scale[j] = scales.scale[j].min(alone_scale);
             }
-            rate[j] = rate[j].min(own_rate);
+            rate[j] = rate[j].min(alone_rate);
         }
     }
     if !scales.time_constant.is_finite() || scales.time_constant <= 0.0 {
@@ -133,7 +134,7 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
 /// How fast constants walk before anything is learned: what varies slowly by its scale within a record,
 /// what varies by record not at all, but for rounding.
 fn first_walks(model: &Model, records: &[Record]) -> Vec<f64> {
-    const STILL: f64 = 1e-8;
+    const STILL_WALK: f64 = 1e-8;
     let samples: usize = records.iter().map(Record::len).sum();
     let length = samples as f64 / records.len() as f64;
     let mut walks = vec![0.0; model.states.len()];
@@ -141,47 +142,65 @@ fn first_walks(model: &Model, records: &[Record]) -> Vec<f64> {
         let unknown = &model.unknowns[unknown];
         let in_a_sample = match unknown.varies {
             Some(Varies::Slowly) => 1.0 / length.sqrt(),
-            _ => STILL,
+            _ => STILL_WALK,
         };
         walks[state] = (in_a_sample * unknown.difference_scale()).powi(2);
     }
     walks
 }
 
-/// A channel's samples as (time, value), those not taken left out.
-fn measured(record: &Record, c: usize) -> Vec<(f64, f64)> {
-    let all = (0..record.len()).map(|k| (record.time[k], record.output(k)[c]));
-    all.filter(|(_, y)| y.is_finite()).collect()
+/// A value of a channel, and when it was taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub time: f64,
+    pub value: f64,
 }
 
-/// How fast a channel moves: (root mean square, largest) change per time; `None` where fewer
-/// than two samples were taken.
+/// A channel's samples, those not taken left out.
+pub(super) fn measured(record: &Record, c: usize) -> Vec<Sample> {
+    let all = (0..record.len()).map(|k| Sample {
+        time: record.time[k],
+        value: record.output(k)[c],
+    });
+    all.filter(|s| s.value.is_finite()).collect()
+}
+
+/// How fast a channel moves, in changes per time.
+struct Rates {
+    root_mean_square: f64,
+    largest: f64,
+}
+
+/// How fast a channel moves; `None` where fewer than two samples were taken.
 ///
 /// Between neighbouring samples noise of deviation σ alone makes changes of 2σ² in the mean
 /// square. The distance is doubled until the signal's own change stands out from that. Pairs much
 /// further apart than most, over a gap, are left out: their change is not a rate.
-fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
+fn rates(records: &[Record], c: usize, noise: f64) -> Option<Rates> {
     let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
     let longest = samples.iter().map(Vec::len).max().unwrap_or(0);
     let mut lag = 1;
     while lag < longest {
         let (mut square, mut largest, mut duration, mut count) = (0.0, 0.0, 0.0, 0.0);
-        let far = FAR * typical_distance(&samples, lag);
+        let far = FAR_DISTANCES * typical_distance(&samples, lag);
         for samples in &samples {
             let pairs = samples.iter().zip(samples.iter().skip(lag));
-            for (from, to) in pairs.filter(|(from, to)| to.0 - from.0 < far) {
-                let change = to.1 - from.1;
+            for (from, to) in pairs.filter(|(from, to)| to.time - from.time < far) {
+                let change = to.value - from.value;
                 square += change * change;
                 largest = f64::max(largest, change.abs());
-                duration += to.0 - from.0;
+                duration += to.time - from.time;
                 count += 1.0;
             }
         }
         let (mean_square, duration) = (square / count, duration / count);
         let by_noise = 2.0 * noise * noise;
         if mean_square > 4.0 * by_noise || 4 * lag > longest {
-            let own = (mean_square - by_noise).max(0.25 * mean_square);
-            return Some((own.sqrt() / duration, largest / duration));
+            let signal_square = (mean_square - by_noise).max(0.25 * mean_square);
+            return Some(Rates {
+                root_mean_square: signal_square.sqrt() / duration,
+                largest: largest / duration,
+            });
         }
         lag *= 2;
     }
@@ -189,10 +208,10 @@ fn rates(records: &[Record], c: usize, noise: f64) -> Option<(f64, f64)> {
 }
 
 /// The median time between samples that are `lag` apart.
-fn typical_distance(samples: &[Vec<(f64, f64)>], lag: usize) -> f64 {
-    let apart = |s: &'_ Vec<(f64, f64)>| -> Vec<f64> {
+fn typical_distance(samples: &[Vec<Sample>], lag: usize) -> f64 {
+    let apart = |s: &'_ Vec<Sample>| -> Vec<f64> {
         let pairs = s.iter().zip(s.iter().skip(lag));
-        pairs.map(|(from, to)| to.0 - from.0).collect()
+        pairs.map(|(from, to)| to.time - from.time).collect()
     };
     let mut all: Vec<f64> = samples.iter().flat_map(apart).collect();
     let middle = all.len() / 2;
@@ -216,11 +235,11 @@ fn leave_corners(model: &Model, records: &[Record], theta: &[f64], scales: &mut 
     let is_smooth = |scales: &SignalScales| is_differentiable(model, records, theta, scales);
     let is_corner = |scales: &SignalScales, set: &[usize]| {
         let slopes = |by| mean_slopes(model, records, theta, &moved(scales, set, by));
-        let mut both = slopes(NEAR).into_iter().zip(slopes(NEARER));
-        !is_smooth(scales) || both.any(|(near, nearer)| nearer > STEEPER * near)
+        let mut both = slopes(NEAR_SCALES).into_iter().zip(slopes(NEARER_SCALES));
+        !is_smooth(scales) || both.any(|(near, nearer)| nearer > STEEPER_FACTOR * near)
     };
-    let each = open.iter().map(|j| vec![*j]);
-    for set in each.chain([open.clone()]) {
+    let singles = open.iter().map(|j| vec![*j]);
+    for set in singles.chain([open.clone()]) {
         if is_corner(scales, &set) {
             let mut sides = [1.0, -1.0]
                 .into_iter()
@@ -261,18 +280,18 @@ fn guess_hidden(
     let n = system.states();
     while scales.scale.iter().any(|s| s.is_nan()) {
         let slopes = mean_slopes(model, records, theta, scales);
-        let mut found = None;
+        let mut guessed = None;
         for j in (0..n).filter(|&j| scales.scale[j].is_nan()) {
             let guess = (0..n)
                 .filter(|&i| i != j && rate[i] > 0.0 && slopes[i * n + j] > 0.0)
                 .map(|i| (rate[i] / slopes[i * n + j], rate[i] / scales.scale[i]))
                 .min_by(|a, b| a.0.total_cmp(&b.0));
             if let Some(guess) = guess {
-                found = Some((j, guess));
+                guessed = Some((j, guess));
                 break;
             }
         }
-        match found {
+        match guessed {
             Some((j, (scale, speed))) => {
                 scales.scale[j] = scale;
                 rate[j] = scale * speed;
@@ -325,7 +344,7 @@ fn mean_square(
     let (mut matrix, mut sum) = (vec![0.0; size], vec![0.0; size]);
     let mut count = 0;
     for record in records {
-        for k in (0..record.len()).step_by(record.len().div_ceil(POINTS).max(1)) {
+        for k in (0..record.len()).step_by(record.len().div_ceil(MOST_POINTS).max(1)) {
             let mut state = scales.center.clone();
             for (y, direct) in record.output(k).iter().zip(model.system.direct()) {
                 if let (Some(i), true) = (direct, y.is_finite()) {
@@ -360,13 +379,13 @@ fn noise(records: &[Record], c: usize) -> f64 {
     difference_noise(&samples).max(NOISE_FLOOR * range(records, c))
 }
 
-/// The same of samples as (time, value), down to nothing.
-pub(super) fn difference_noise(records: &[Vec<(f64, f64)>]) -> f64 {
+/// The same of samples, down to nothing.
+pub(super) fn difference_noise(records: &[Vec<Sample>]) -> f64 {
     let mut differences = Vec::new();
     for samples in records {
         for w in samples.windows(5) {
-            let weights = difference(&[w[0].0, w[1].0, w[2].0, w[3].0, w[4].0]);
-            let terms = weights.iter().zip(w).map(|(weight, (_, y))| weight * y);
+            let weights = difference(&[w[0].time, w[1].time, w[2].time, w[3].time, w[4].time]);
+            let terms = weights.iter().zip(w).map(|(weight, s)| weight * s.value);
             differences.push(terms.sum::<f64>().abs());
         }
     }
@@ -382,7 +401,7 @@ pub(super) fn difference_noise(records: &[Vec<(f64, f64)>]) -> f64 {
 /// The weights of values at these times that cancel any cubic; the sum of their squares is 70.
 fn difference(times: &[f64; 5]) -> [f64; 5] {
     let step = (times[4] - times[0]) / 4.0;
-    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE * step;
+    let even = |t: &[f64]| (t[1] - t[0] - step).abs() <= WHOLE_STEPS_TOLERANCE * step;
     if times.windows(2).all(even) {
         return [1.0, -4.0, 6.0, -4.0, 1.0];
     }
@@ -485,10 +504,10 @@ mod tests {
                     *y = f64::NAN;
                 }
             }
-            let found = noise(&[record], 0);
+            let estimated = noise(&[record], 0);
             assert!(
-                (found - sigma).abs() < 0.1 * sigma + 1e-5,
-                "{found} of {sigma}"
+                (estimated - sigma).abs() < 0.1 * sigma + 1e-5,
+                "{estimated} of {sigma}"
             );
         }
     }
@@ -503,8 +522,11 @@ mod tests {
                 ..Simulation::default()
             };
             let record = simulate(&model, &simulation).unwrap();
-            let found = noise(&[record], 0);
-            assert!((found / sigma - 1.0).abs() < 0.1, "{found} of {sigma}");
+            let estimated = noise(&[record], 0);
+            assert!(
+                (estimated / sigma - 1.0).abs() < 0.1,
+                "{estimated} of {sigma}"
+            );
         }
         let clean = simulate(&model, &Simulation::default()).unwrap();
         assert!(noise(&[clean], 0) < 1e-5);
@@ -522,12 +544,12 @@ mod tests {
             let theta = vec![0.0; model.system.parameters()];
             let n = model.states.len();
             let truth = record.truth.clone().unwrap();
-            let found = estimate(&model, &[record], &theta);
+            let scales = estimate(&model, &[record], &theta);
             for i in model.hidden() {
                 let values = truth.iter().skip(i).step_by(n).copied();
                 let (center, scale) = center_and_scale(values).unwrap();
                 let size = scale + center.abs();
-                let ratio = found.scale[i] / size;
+                let ratio = scales.scale[i] / size;
                 assert!(
                     (0.05..20.0).contains(&ratio),
                     "{name} {}: {ratio}",

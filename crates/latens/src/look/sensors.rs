@@ -7,71 +7,80 @@ use crate::numerics::whiteness;
 use crate::record::Record;
 
 /// Fewest readings that say anything of a sensor.
-const FEWEST: usize = 30;
+const FEWEST_READINGS: usize = 30;
 /// A held sensor has at least this part of its neighbours equal …
-const EQUAL_NEIGHBOURS: f64 = 0.5;
+const EQUAL_NEIGHBOURS_PART: f64 = 0.5;
 /// … and a new value in at least this part of its runs of equal ones.
-const NEW_VALUES: f64 = 0.6;
+const NEW_VALUES_PART: f64 = 0.6;
 /// Most values that count as few, and the part of neighbours that are then equal: noise that moves a
 /// reading by a step and more averages the steps away.
-const FEW_VALUES: usize = 200;
-const QUANTISED_NEIGHBOURS: f64 = 0.3;
+const MOST_FEW_VALUES: usize = 200;
+const QUANTISED_NEIGHBOURS_PART: f64 = 0.3;
 /// How closely the distances of values are multiples of a step.
 const STEP_TOLERANCE: f64 = 1e-3;
 /// Part of the readings at the end of a sensor, and their least number in a run.
-const AT_THE_END: f64 = 0.02;
-const SATURATED_RUN: usize = 3;
+const AT_END_PART: f64 = 0.02;
+const SATURATED_RUN_READINGS: usize = 3;
 
 /// What every channel shows of its sensor.
 pub fn findings(model: &Model, records: &[Record]) -> Vec<Finding> {
-    let mut found = vec![];
+    let mut findings = vec![];
     for (c, channel) in model.measurements.iter().enumerate() {
         let readings = records.iter().map(|r| readings(r, c));
-        let readings: Vec<Vec<f64>> = readings.filter(|r| r.len() >= FEWEST).collect();
+        let readings: Vec<Vec<f64>> = readings.filter(|r| r.len() >= FEWEST_READINGS).collect();
         if readings.is_empty() {
             continue;
         }
         let (name, unit) = (&channel.name, &channel.unit);
         if let Some(samples) = held(&readings) {
-            found.push(Finding::Held {
+            findings.push(Finding::Held {
                 channel: name.clone(),
                 samples,
             });
-        } else if let Some((values, step)) = quantised(&readings) {
-            found.push(Finding::Quantised {
+        } else if let Some(Quantisation { values, step }) = quantised(&readings) {
+            findings.push(Finding::Quantised {
                 channel: name.clone(),
                 unit: unit.clone(),
                 values,
                 step,
                 of_range: 1.0 / steps_of(&readings, step),
             });
-        } else if let Some((highest, value, part)) = saturated(&readings) {
-            found.push(Finding::Saturated {
+        } else if let Some(saturation) = saturated(&readings) {
+            findings.push(Finding::Saturated {
                 channel: name.clone(),
                 unit: unit.clone(),
-                highest,
-                value,
-                part,
+                highest: saturation.highest,
+                value: saturation.value,
+                part: saturation.part,
             });
         } else if readings.iter().all(|r| whiteness::is_white(r)) {
-            found.push(Finding::OnlyNoise {
+            findings.push(Finding::OnlyNoise {
                 channel: name.clone(),
             });
         }
     }
-    found
+    findings
 }
 
 /// The readings of a channel, those not taken left out.
 fn readings(record: &Record, c: usize) -> Vec<f64> {
-    let own = record.outputs.iter().skip(c).step_by(record.d_y);
-    own.copied().filter(|y| y.is_finite()).collect()
+    let channel = record.outputs.iter().skip(c).step_by(record.d_y);
+    channel.copied().filter(|y| y.is_finite()).collect()
 }
 
-/// Lengths of the runs of equal readings, with their value.
-fn runs(readings: &[f64]) -> Vec<(f64, usize)> {
+/// Equal readings one after another.
+struct EqualRun {
+    value: f64,
+    length: usize,
+}
+
+fn runs(readings: &[f64]) -> Vec<EqualRun> {
     let equal = readings.chunk_by(|a, b| a == b);
-    equal.map(|run| (run[0], run.len())).collect()
+    let runs = equal.map(|run| EqualRun {
+        value: run[0],
+        length: run.len(),
+    });
+    runs.collect()
 }
 
 fn equal_neighbours(readings: &[Vec<f64>]) -> f64 {
@@ -89,12 +98,13 @@ fn distinct(readings: &[Vec<f64>]) -> Vec<f64> {
 
 /// How often a held reading is repeated, typically.
 fn held(readings: &[Vec<f64>]) -> Option<usize> {
-    if equal_neighbours(readings) < EQUAL_NEIGHBOURS {
+    if equal_neighbours(readings) < EQUAL_NEIGHBOURS_PART {
         return None;
     }
-    let mut lengths: Vec<usize> = readings.iter().flat_map(|r| runs(r)).map(|r| r.1).collect();
+    let runs = readings.iter().flat_map(|r| runs(r));
+    let mut lengths: Vec<usize> = runs.map(|run| run.length).collect();
     lengths.sort_unstable();
-    let new = distinct(readings).len() as f64 >= NEW_VALUES * lengths.len() as f64;
+    let new = distinct(readings).len() as f64 >= NEW_VALUES_PART * lengths.len() as f64;
     // one long rest among readings that all differ is no sensor that holds
     let typical = lengths[lengths.len() / 2];
     (new && lengths.len() >= 5 && typical >= 2).then_some(typical)
@@ -106,12 +116,18 @@ fn steps_of(readings: &[Vec<f64>], step: f64) -> f64 {
     (values[values.len() - 1] - values[0]) / step
 }
 
-/// How many values a channel has, and the step between them, where these are few.
-fn quantised(readings: &[Vec<f64>]) -> Option<(usize, f64)> {
+/// How many values a channel has, and the step between them.
+struct Quantisation {
+    values: usize,
+    step: f64,
+}
+
+/// The steps of a channel, where its values are few.
+fn quantised(readings: &[Vec<f64>]) -> Option<Quantisation> {
     let all: usize = readings.iter().map(Vec::len).sum();
     let values = distinct(readings);
-    let few = values.len() > 1 && values.len() <= FEW_VALUES.min(all / 4);
-    if !few || equal_neighbours(readings) < QUANTISED_NEIGHBOURS {
+    let few = values.len() > 1 && values.len() <= MOST_FEW_VALUES.min(all / 4);
+    if !few || equal_neighbours(readings) < QUANTISED_NEIGHBOURS_PART {
         return None;
     }
     let range = values[values.len() - 1] - values[0];
@@ -120,25 +136,41 @@ fn quantised(readings: &[Vec<f64>]) -> Option<(usize, f64)> {
     let apart: Vec<f64> = apart.filter(|d| *d > 1e-9 * range).collect();
     let step = apart.iter().copied().fold(f64::INFINITY, f64::min);
     let whole = |d: &f64| (d / step - (d / step).round()).abs() <= STEP_TOLERANCE * (d / step);
-    (apart.len() > 1 && apart.iter().all(whole)).then_some((apart.len() + 1, step))
+    (apart.len() > 1 && apart.iter().all(whole)).then_some(Quantisation {
+        values: apart.len() + 1,
+        step,
+    })
 }
 
-/// Whether a channel is at its highest or its lowest value, that, and in what part of its readings.
-fn saturated(readings: &[Vec<f64>]) -> Option<(bool, f64, f64)> {
+/// An end of its range at which a channel stays.
+struct Saturation {
+    /// Whether it is the highest value, or the lowest.
+    highest: bool,
+    value: f64,
+    /// Of its readings.
+    part: f64,
+}
+
+/// The end of its range at which a channel stays in most of its readings, if any.
+fn saturated(readings: &[Vec<f64>]) -> Option<Saturation> {
     let values = distinct(readings);
     let all: usize = readings.iter().map(Vec::len).sum();
     let ends = [(true, values.len() - 1), (false, 0)];
-    let each = ends.into_iter().filter(|_| values.len() > 1);
-    let each = each.map(|(highest, at)| (highest, values[at]));
-    let each = each.filter_map(|(highest, value)| {
+    let ends = ends.into_iter().filter(|_| values.len() > 1);
+    let ends = ends.map(|(highest, at)| (highest, values[at]));
+    let saturations = ends.filter_map(|(highest, value)| {
         let at_end = readings.iter().flatten().filter(|y| **y == value).count();
         let runs = readings.iter().flat_map(|r| runs(r));
-        let long = runs.filter(|(v, n)| *v == value && *n >= SATURATED_RUN);
+        let long = runs.filter(|r| r.value == value && r.length >= SATURATED_RUN_READINGS);
         let part = at_end as f64 / all as f64;
         // a plant at rest stands at one end of its range once, a sensor comes back to its own
-        (part >= AT_THE_END && long.count() >= 2).then_some((highest, value, part))
+        (part >= AT_END_PART && long.count() >= 2).then_some(Saturation {
+            highest,
+            value,
+            part,
+        })
     });
-    each.max_by(|a, b| a.2.total_cmp(&b.2))
+    saturations.max_by(|a, b| a.part.total_cmp(&b.part))
 }
 
 #[cfg(test)]
@@ -155,7 +187,7 @@ mod tests {
             .collect()
     }
 
-    fn of(readings: Vec<f64>) -> Vec<Finding> {
+    fn findings_of(readings: Vec<f64>) -> Vec<Finding> {
         let text = crate::systems::find("harmonic-oscillator").unwrap();
         let model = Model::from_text("ho", text).unwrap();
         let n = readings.len();
@@ -180,45 +212,45 @@ mod tests {
 
     #[test]
     fn a_sound_sensor_has_no_finding() {
-        assert_eq!(of(wave(1000)), []);
+        assert_eq!(findings_of(wave(1000)), []);
         let noisy = wave(1000).into_iter().zip(white(1, 1000));
-        assert_eq!(of(noisy.map(|(y, e)| y + 0.05 * e).collect()), []);
+        assert_eq!(findings_of(noisy.map(|(y, e)| y + 0.05 * e).collect()), []);
         // written with two digits, as files are
         let noisy = wave(1000).into_iter().zip(white(1, 1000));
         let rounded = noisy.map(|(y, e)| ((y + 0.05 * e) * 100.0).round() / 100.0);
-        assert_eq!(of(rounded.collect()), []);
+        assert_eq!(findings_of(rounded.collect()), []);
         // a plant that rests before it moves
         let mut rest = vec![-1.3; 100];
         rest.extend(wave(900));
-        assert_eq!(of(rest), []);
+        assert_eq!(findings_of(rest), []);
     }
 
     #[test]
     fn a_sensor_that_holds_is_found_with_its_length() {
         let wave = wave(1000);
         let held = (0..1000).map(|k| wave[k / 10 * 10]).collect();
-        let found = of(held);
+        let findings = findings_of(held);
         assert!(
-            matches!(&found[..], [Finding::Held { samples: 10, .. }]),
-            "{found:?}"
+            matches!(&findings[..], [Finding::Held { samples: 10, .. }]),
+            "{findings:?}"
         );
     }
 
     #[test]
     fn few_values_are_found_with_their_step() {
-        let found = of(wave(1000).iter().map(|y| (y / 0.2).round() * 0.2).collect());
-        let [Finding::Quantised { step, values, .. }] = &found[..] else {
-            panic!("{found:?}");
+        let findings = findings_of(wave(1000).iter().map(|y| (y / 0.2).round() * 0.2).collect());
+        let [Finding::Quantised { step, values, .. }] = &findings[..] else {
+            panic!("{findings:?}");
         };
         assert!(
             (step - 0.2).abs() < 1e-9 && (10..16).contains(values),
-            "{found:?}"
+            "{findings:?}"
         );
     }
 
     #[test]
     fn a_sensor_at_its_end_is_found_with_its_value() {
-        let found = of(wave(1000).iter().map(|y| y.min(0.5)).collect());
+        let findings = findings_of(wave(1000).iter().map(|y| y.min(0.5)).collect());
         let [
             Finding::Saturated {
                 highest: true,
@@ -226,20 +258,20 @@ mod tests {
                 part,
                 ..
             },
-        ] = &found[..]
+        ] = &findings[..]
         else {
-            panic!("{found:?}");
+            panic!("{findings:?}");
         };
         assert_eq!(*value, 0.5);
-        assert!((0.2..0.5).contains(part), "{found:?}");
+        assert!((0.2..0.5).contains(part), "{findings:?}");
     }
 
     #[test]
     fn noise_alone_is_said_to_be_that() {
-        let found = of(white(2, 201));
+        let findings = findings_of(white(2, 201));
         assert!(
-            matches!(&found[..], [Finding::OnlyNoise { .. }]),
-            "{found:?}"
+            matches!(&findings[..], [Finding::OnlyNoise { .. }]),
+            "{findings:?}"
         );
     }
 }

@@ -5,8 +5,8 @@ use super::check::{Check, Coverage, Sight, StateCheck};
 use crate::text;
 
 /// Parts of a record that count as all and as none of it.
-const ALL: f64 = 0.95;
-const NONE: f64 = 0.005;
+const ALL_RECORD_PART: f64 = 0.95;
+const NONE_RECORD_PART: f64 = 0.005;
 
 /// One sentence for every state that no channel shows as it is.
 pub fn states(check: &Check) -> Vec<String> {
@@ -15,9 +15,9 @@ pub fn states(check: &Check) -> Vec<String> {
     }
     let mut lines: Vec<String> = check.together.iter().map(|group| together(group)).collect();
     let alone = |state: &&StateCheck| !check.together.iter().flatten().any(|n| *n == state.name);
-    let own = check.states.iter().filter(alone);
+    let states = check.states.iter().filter(alone);
     lines.extend(
-        own.filter_map(|s| state(s, check.mirrored.iter().flatten().any(|n| *n == s.name))),
+        states.filter_map(|s| state(s, check.mirrored.iter().flatten().any(|n| *n == s.name))),
     );
     lines.extend(check.mirrored.iter().map(|set| mirrored(set)));
     lines
@@ -81,10 +81,10 @@ pub fn part(part: f64) -> String {
 
 /// When a state is seen, where that is not always.
 fn seen(state: &StateCheck) -> String {
-    if state.seen >= ALL {
+    if state.seen >= ALL_RECORD_PART {
         return String::new();
     }
-    if state.seen < NONE {
+    if state.seen < NONE_RECORD_PART {
         return "; no short stretch shows it by itself".into();
     }
     let part = part(state.seen);

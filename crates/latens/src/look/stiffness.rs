@@ -15,11 +15,11 @@ use crate::record::Record;
 use crate::text;
 
 /// Samples of a record that are looked at.
-const LOOKED_AT: usize = 100;
+const SAMPLES_LOOKED_AT: usize = 100;
 /// Growth this many times that of the equations, and of nothing, is the method's.
-const GROWTH: f64 = 1.5;
+const STIFF_GROWTH_FACTOR: f64 = 1.5;
 /// Where it is so at less than this part of the samples, a moment of the record is not worth a word.
-const PART: f64 = 0.02;
+const STIFF_SAMPLES_PART: f64 = 0.02;
 /// Squarings of a matrix, after which its norm is that of its largest eigenvalue.
 const SQUARINGS: i32 = 12;
 
@@ -72,26 +72,26 @@ pub fn find(
     }
     let mut damped = model.clone();
     damped.method = Method::Sdirk4;
-    let own = Stepper::new(model, &model.system, dt);
+    let explicit = Stepper::new(model, &model.system, dt);
     let damped = Stepper::new(&damped, &model.system, dt);
-    let (mut looked_at, mut found) = (0_usize, 0_usize);
+    let (mut looked_at, mut stiff) = (0_usize, 0_usize);
     let mut worst: Option<Stiffness> = None;
     let name = Method::NAMES.iter().find(|(_, m)| *m == model.method);
     for (record, smoothed) in records.iter().zip(&prior.states) {
-        let every = record.len().div_ceil(LOOKED_AT);
+        let every = record.len().div_ceil(SAMPLES_LOOKED_AT);
         for k in (1..record.len() - 1).step_by(every) {
             let before = smoothed.states.row(k - 1);
             let center = &prior.scales.center;
             let state = state_at(model, &damped, record, before, center, k);
             let radius = |stepper| radius_of(stepper, record, k, state.as_ref()?);
-            let (Some(growth), Some(true_growth)) = (radius(&own), radius(&damped)) else {
+            let (Some(growth), Some(true_growth)) = (radius(&explicit), radius(&damped)) else {
                 continue;
             };
             looked_at += 1;
-            if growth <= GROWTH * true_growth.max(1.0) {
+            if growth <= STIFF_GROWTH_FACTOR * true_growth.max(1.0) {
                 continue;
             }
-            found += 1;
+            stiff += 1;
             if worst.as_ref().is_none_or(|w| growth > w.growth) {
                 worst = Some(Stiffness {
                     method: name.map_or("", |(name, _)| name).into(),
@@ -105,9 +105,9 @@ pub fn find(
             }
         }
     }
-    let part = found as f64 / looked_at.max(1) as f64;
+    let part = stiff as f64 / looked_at.max(1) as f64;
     worst
-        .filter(|_| part >= PART)
+        .filter(|_| part >= STIFF_SAMPLES_PART)
         .map(|worst| Stiffness { part, ..worst })
 }
 

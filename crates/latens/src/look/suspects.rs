@@ -24,25 +24,25 @@ const LONGEST_RUN: usize = 5;
 /// More runs of several readings than this are events that recur, as the spikes of a neuron.
 const MOST_RUNS: usize = 5;
 /// Readings that are known to foretell a run, on each side.
-const FORETELLING: usize = 3;
+const FORETELLING_READINGS: usize = 3;
 /// Readings on each side whose contradictions say what is usual here.
-const AROUND: usize = 12;
+const AROUND_READINGS: usize = 12;
 /// Of them, so many of the largest do not count: they may be wrong themselves.
-const FORGIVEN: usize = 2;
+const FORGIVEN_CONTRADICTIONS: usize = 2;
 /// The part of all runs that may be suspect at the most, and so have no part in what is usual.
-const RARE: f64 = 0.03;
+const RARE_RUNS_PART: f64 = 0.03;
 /// A reading after a gap this many times as long as most does not know those before it.
-const FAR: f64 = 4.0;
+const FAR_GAP_FACTOR: f64 = 4.0;
 /// Readings of a run are apart by at most this part of how far they are from the others.
-const LEVEL: f64 = 0.5;
+const LEVEL_PART: f64 = 0.5;
 /// Readings must contradict each other by this part of what a model says that they do.
-const SUPPORT: f64 = 0.5;
+const SUPPORT_PART: f64 = 0.5;
 /// Or by so many standard deviations.
-const CLEAR: f64 = 8.0;
+const CLEAR_DEVIATIONS: f64 = 8.0;
 /// Values that repeat in this part of all readings come from a coarse scale.
-const REPEATED: f64 = 0.1;
+const REPEATED_READINGS_PART: f64 = 0.1;
 /// The most passes over a channel; each lays bare what others hid.
-const PASSES: usize = 20;
+const MOST_PASSES: usize = 20;
 /// The part of a channel's readings that may be set aside before the record is refused.
 pub(crate) const REFUSED_PART: f64 = 0.2;
 
@@ -105,21 +105,28 @@ impl Finding {
 }
 
 /// The record with what was found left out, as if it had never been measured.
-pub fn without(record: &Record, found: &[Finding]) -> Record {
+pub fn without(record: &Record, findings: &[Finding]) -> Record {
     let mut used = record.clone();
-    for finding in found {
+    for finding in findings {
         used.outputs[finding.sample * used.d_y + finding.channel] = f64::NAN;
     }
     used
 }
 
-/// The channel of which too many readings were set aside to go on with the rest, and how many.
-pub fn too_many(record: &Record, found: &[Finding]) -> Option<(usize, usize)> {
+/// A channel of which too many readings were set aside, and how many.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooMany {
+    pub channel: usize,
+    pub count: usize,
+}
+
+/// The first channel of which too many readings were set aside to go on with the rest.
+pub fn too_many(record: &Record, findings: &[Finding]) -> Option<TooMany> {
     (0..record.d_y).find_map(|c| {
-        let own = found.iter().filter(|f| f.channel == c).count();
+        let count = findings.iter().filter(|f| f.channel == c).count();
         let all = record.outputs.iter().skip(c).step_by(record.d_y);
         let all = all.filter(|y| y.is_finite()).count();
-        (own as f64 > REFUSED_PART * all as f64).then_some((c, own))
+        (count as f64 > REFUSED_PART * all as f64).then_some(TooMany { channel: c, count })
     })
 }
 
@@ -131,21 +138,21 @@ pub fn gross(record: &Record) -> Vec<Finding> {
         noise: 10.0,
         range: 0.05,
     };
-    let mut found = vec![];
+    let mut findings = vec![];
     for channel in 0..record.d_y {
         let readings = Readings::of_channel(record, channel);
-        let own = search(&readings, &limits, 0.0, &|run| {
+        let suspected = search(&readings, &limits, 0.0, &|run| {
             explained(record, &readings, run)
         });
-        found.extend(own.into_iter().map(|(k, expected, deviations)| Finding {
-            sample: readings.sample[k],
+        findings.extend(suspected.into_iter().map(|s| Finding {
+            sample: readings.sample[s.place],
             channel,
-            expected,
-            deviations,
+            expected: s.expected,
+            deviations: s.deviations,
         }));
     }
-    found.sort_by_key(Finding::place);
-    found
+    findings.sort_by_key(Finding::place);
+    findings
 }
 
 /// The readings of a channel beside what a model says of them.
@@ -165,7 +172,7 @@ pub struct Residuals {
 ///
 /// What neighbours share is the model's error. So is a residual where the reading agrees with its
 /// neighbours, and the model turns a corner that the signal does not: the readings themselves must
-/// contradict each other by [`SUPPORT`] of what the model claims, or by [`CLEAR`] standard deviations.
+/// contradict each other by [`SUPPORT_PART`] of what the model claims, or by [`CLEAR_DEVIATIONS`] standard deviations.
 pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
     let limits = Limits {
         usual: 3.0,
@@ -178,8 +185,8 @@ pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
         time: residuals.time.clone(),
         value: value.to_vec(),
     };
-    let found = search(&readings(&residuals.deviations), &limits, 1.0, &|_| false);
-    let found: Vec<usize> = found.into_iter().map(|(k, ..)| k).collect();
+    let places = search(&readings(&residuals.deviations), &limits, 1.0, &|_| false);
+    let places: Vec<usize> = places.into_iter().map(|s| s.place).collect();
     let read = readings(&residuals.read);
     let stretches = read.stretches();
     let size = |k: &usize| (residuals.read[*k] - residuals.expected[*k]).abs();
@@ -187,12 +194,12 @@ pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
         let run_of = read.run(&stretches, run[0], run[run.len() - 1] + 1);
         let asked = |k: &usize| {
             let deviation = size(k) / residuals.deviations[*k].abs();
-            f64::min(SUPPORT * size(k), CLEAR * deviation)
+            f64::min(SUPPORT_PART * size(k), CLEAR_DEVIATIONS * deviation)
         };
         let asked = run.iter().map(asked).fold(f64::INFINITY, f64::min);
         read.contradiction(run_of) >= asked
     };
-    let runs = found.chunk_by(|a, b| a + 1 == *b);
+    let runs = places.chunk_by(|a, b| a + 1 == *b);
     runs.filter(supported).flatten().copied().collect()
 }
 
@@ -201,12 +208,12 @@ pub fn named<'r>(
     model: &Model,
     records: impl IntoIterator<Item = (&'r str, &'r Record)>,
 ) -> Vec<Suspect> {
-    let mut found = vec![];
+    let mut suspects = vec![];
     for (file, record) in records {
-        let own = gross(record);
-        found.extend(own.iter().map(|f| f.named(model, record, file, 1)));
+        let gross = gross(record);
+        suspects.extend(gross.iter().map(|f| f.named(model, record, file, 1)));
     }
-    found
+    suspects
 }
 
 /// How many times as large as something a contradiction must be.
@@ -245,8 +252,8 @@ impl Run {
         Self {
             first,
             end,
-            before: (first - stretch[0]).min(FORETELLING),
-            after: (stretch[1] - end).min(FORETELLING),
+            before: (first - stretch[0]).min(FORETELLING_READINGS),
+            after: (stretch[1] - end).min(FORETELLING_READINGS),
         }
     }
 
@@ -257,7 +264,7 @@ impl Run {
 
     /// Whether one side is there, and the other is nothing at all.
     fn at_an_end(&self) -> bool {
-        self.before.min(self.after) == 0 && self.before.max(self.after) == FORETELLING
+        self.before.min(self.after) == 0 && self.before.max(self.after) == FORETELLING_READINGS
     }
 }
 
@@ -279,7 +286,7 @@ impl Readings {
     /// Where stretches without long gaps begin, and the end of the last.
     fn stretches(&self) -> Vec<usize> {
         let mut gaps: Vec<f64> = self.time.windows(2).map(|t| t[1] - t[0]).collect();
-        let far = FAR * quantile(&mut gaps, 0.5);
+        let far = FAR_GAP_FACTOR * quantile(&mut gaps, 0.5);
         let pairs = self.time.windows(2).enumerate();
         let begins = pairs.filter(|(_, t)| t[1] - t[0] > far).map(|(k, _)| k + 1);
         let mut stretches = vec![0];
@@ -291,18 +298,18 @@ impl Readings {
     /// All runs of a length.
     fn runs(&self, length: usize) -> Vec<Run> {
         let stretches = self.stretches();
-        let each = stretches.windows(2).flat_map(|pair| {
+        let runs = stretches.windows(2).flat_map(|pair| {
             let firsts = pair[0]..(pair[1] + 1).saturating_sub(length);
             firsts.map(|first| Run::within(pair, first, first + length))
         });
-        each.collect()
+        runs.collect()
     }
 
     /// The run of some readings.
     fn run(&self, stretches: &[usize], first: usize, end: usize) -> Run {
         let mut pairs = stretches.windows(2);
-        let own = pairs.find(|pair| pair[0] <= first && end <= pair[1]);
-        Run::within(own.unwrap_or(&[first, end]), first, end)
+        let stretch = pairs.find(|pair| pair[0] <= first && end <= pair[1]);
+        Run::within(stretch.unwrap_or(&[first, end]), first, end)
     }
 
     /// The value at a time of the polynomial through some readings.
@@ -333,13 +340,13 @@ impl Readings {
         if self.is_peak(run) {
             return 0.0;
         }
-        let own = (run.first..run.end).map(|k| self.contradiction_of(run, k));
-        let least = own.fold(f64::INFINITY, f64::min);
+        let contradictions = (run.first..run.end).map(|k| self.contradiction_of(run, k));
+        let least = contradictions.fold(f64::INFINITY, f64::min);
         let off = (run.first..run.end).map(|k| self.value[k] - self.expected(run, k));
         let (low, high) = off.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (f64::min(low, v), f64::max(high, v))
         });
-        if high - low > LEVEL * least {
+        if high - low > LEVEL_PART * least {
             return 0.0;
         }
         least
@@ -349,26 +356,34 @@ impl Readings {
     /// sampled, however coarsely.
     fn is_peak(&self, run: Run) -> bool {
         /// Of how far the run is off.
-        const RISEN: f64 = 0.2;
+        const RISEN_PART: f64 = 0.2;
         if run.at_an_end() {
-            let (near, far, own) = if run.before == 0 {
-                (run.end, run.end + FORETELLING - 1, run.end - 1)
+            let (near, far, edge) = if run.before == 0 {
+                (run.end, run.end + FORETELLING_READINGS - 1, run.end - 1)
             } else {
-                (run.first - 1, run.first - FORETELLING, run.first)
+                (run.first - 1, run.first - FORETELLING_READINGS, run.first)
             };
-            let own = self.value[own] - self.value[far];
-            return (self.value[near] - self.value[far]) * own.signum() > RISEN * own.abs();
+            let risen = self.value[edge] - self.value[far];
+            return (self.value[near] - self.value[far]) * risen.signum()
+                > RISEN_PART * risen.abs();
         }
-        if run.before.min(run.after) < FORETELLING {
+        if run.before.min(run.after) < FORETELLING_READINGS {
             return false;
         }
-        let far = [run.first - FORETELLING, run.end + FORETELLING - 1];
+        let far = [
+            run.first - FORETELLING_READINGS,
+            run.end + FORETELLING_READINGS - 1,
+        ];
         let off = |k: usize| self.value[k] - self.through(&far, self.time[k]);
         let beside = [off(run.first - 1), off(run.end)];
         let least = (run.first..run.end)
             .map(off)
             .min_by(|a, b| a.abs().total_cmp(&b.abs()));
-        least.is_some_and(|own| beside.iter().all(|b| b * own.signum() > RISEN * own.abs()))
+        least.is_some_and(|least| {
+            beside
+                .iter()
+                .all(|b| b * least.signum() > RISEN_PART * least.abs())
+        })
     }
 
     fn contradiction_of(&self, run: Run, k: usize) -> f64 {
@@ -430,26 +445,33 @@ fn search(
     limits: &Limits,
     noise: f64,
     explained: &dyn Fn(Run) -> bool,
-) -> Vec<(usize, f64, f64)> {
-    let mut found: Vec<(usize, f64, f64)> = vec![];
+) -> Vec<Suspected> {
+    let mut suspected: Vec<Suspected> = vec![];
     let (mut left, mut places) = (readings.clone(), (0..readings.len()).collect::<Vec<_>>());
-    for _ in 0..PASSES {
-        let mut taken: Vec<(usize, f64, f64)> = vec![];
+    for _ in 0..MOST_PASSES {
+        let mut taken: Vec<Suspected> = vec![];
         for length in 1..=LONGEST_RUN {
             let scale = Scale::new(&left, limits, noise, length);
             let beyond = scale.beyond(&left);
             if length > 1 && beyond.len() > MOST_RUNS {
                 continue;
             }
-            for (run, deviations) in beyond {
+            for Contradicting {
+                run,
+                contradiction: deviations,
+            } in beyond
+            {
                 let original = Run {
                     first: places[run.first],
                     end: places[run.end - 1] + 1,
                     ..run
                 };
                 if !explained(original) {
-                    let own = (run.first..run.end).map(|k| (k, left.expected(run, k), deviations));
-                    taken.extend(own);
+                    taken.extend((run.first..run.end).map(|place| Suspected {
+                        place,
+                        expected: left.expected(run, place),
+                        deviations,
+                    }));
                 }
             }
             if !taken.is_empty() {
@@ -459,17 +481,34 @@ fn search(
         if taken.is_empty() {
             break;
         }
-        taken.sort_by_key(|(k, ..)| *k);
-        let own: Vec<usize> = taken.iter().map(|(k, ..)| *k).collect();
-        found.extend(taken.into_iter().map(|(k, e, d)| (places[k], e, d)));
-        left = left.without(&own);
+        taken.sort_by_key(|s| s.place);
+        let taken_places: Vec<usize> = taken.iter().map(|s| s.place).collect();
+        suspected.extend(taken.into_iter().map(|s| Suspected {
+            place: places[s.place],
+            ..s
+        }));
+        left = left.without(&taken_places);
         places = (0..places.len())
-            .filter(|k| own.binary_search(k).is_err())
+            .filter(|k| taken_places.binary_search(k).is_err())
             .map(|k| places[k])
             .collect();
     }
-    found.sort_by_key(|(k, ..)| *k);
-    found
+    suspected.sort_by_key(|s| s.place);
+    suspected
+}
+
+/// A reading that others contradict.
+struct Suspected {
+    place: usize,
+    expected: f64,
+    /// From what is expected.
+    deviations: f64,
+}
+
+/// A run that contradicts the others, and by how much.
+struct Contradicting {
+    run: Run,
+    contradiction: f64,
 }
 
 /// What is usual of the runs of a length.
@@ -489,25 +528,22 @@ struct Scale<'l> {
 impl<'l> Scale<'l> {
     fn new(readings: &Readings, limits: &'l Limits, noise: f64, length: usize) -> Self {
         let runs = readings.runs(length);
-        let each = runs.iter().map(|run| {
+        let contradictions = runs.iter().map(|run| {
             if run.inside() || run.at_an_end() {
                 readings.contradiction(*run)
             } else {
                 0.0
             }
         });
-        let contradictions: Vec<f64> = each.collect();
-        let usual = quantile(&mut contradictions.clone(), 1.0 - RARE);
+        let contradictions: Vec<f64> = contradictions.collect();
+        let usual = quantile(&mut contradictions.clone(), 1.0 - RARE_RUNS_PART);
         let mut values = readings.value.clone();
         let (low, high) = (quantile(&mut values, 0.05), quantile(&mut values, 0.95));
         let noise = if noise > 0.0 {
             noise
         } else {
-            let samples = readings
-                .time
-                .iter()
-                .copied()
-                .zip(readings.value.iter().copied());
+            let samples = readings.time.iter().zip(&readings.value);
+            let samples = samples.map(|(&time, &value)| scales::Sample { time, value });
             scales::difference_noise(&[samples.collect()])
         };
         let coarse = coarseness(&readings.value);
@@ -525,29 +561,37 @@ impl<'l> Scale<'l> {
         }
     }
 
-    /// The runs that contradict the others, the worst of those near each other, and by how much.
-    fn beyond(&self, readings: &Readings) -> Vec<(Run, f64)> {
+    /// The runs that contradict the others, the worst of those near each other, in standard deviations.
+    fn beyond(&self, readings: &Readings) -> Vec<Contradicting> {
         let all = self.runs.iter().enumerate();
-        let mut found: Vec<(Run, f64)> = all
+        let mut candidates: Vec<Contradicting> = all
             .filter(|(k, run)| {
                 self.contradictions[*k] > self.least && self.stands_out(readings, *k, run)
             })
-            .map(|(k, run)| (*run, self.contradictions[k]))
+            .map(|(k, run)| Contradicting {
+                run: *run,
+                contradiction: self.contradictions[k],
+            })
             .collect();
         let far = |run: &Run| {
-            let around = run.first.saturating_sub(AROUND)..(run.end + AROUND).min(readings.len());
+            let around = run.first.saturating_sub(AROUND_READINGS)
+                ..(run.end + AROUND_READINGS).min(readings.len());
             let mut values = readings.value[around].to_vec();
             let middle = quantile(&mut values, 0.5);
             (readings.value[run.first] - middle).abs()
         };
-        found.sort_by(|(a, _), (b, _)| far(b).total_cmp(&far(a)));
-        let mut taken: Vec<(Run, f64)> = vec![];
-        for (run, contradiction) in found {
-            let near = |other: &(Run, f64)| {
-                run.first < other.0.end + FORETELLING && other.0.first < run.end + FORETELLING
+        candidates.sort_by(|a, b| far(&b.run).total_cmp(&far(&a.run)));
+        let mut taken: Vec<Contradicting> = vec![];
+        for Contradicting { run, contradiction } in candidates {
+            let near = |Contradicting { run: other, .. }: &Contradicting| {
+                run.first < other.end + FORETELLING_READINGS
+                    && other.first < run.end + FORETELLING_READINGS
             };
             if !taken.iter().any(near) {
-                taken.push((run, contradiction / self.deviation.max(f64::MIN_POSITIVE)));
+                taken.push(Contradicting {
+                    run,
+                    contradiction: contradiction / self.deviation.max(f64::MIN_POSITIVE),
+                });
             }
         }
         taken
@@ -557,7 +601,7 @@ impl<'l> Scale<'l> {
     /// side alone speaks: there it must be far larger than all of them, and out of the range.
     fn stands_out(&self, readings: &Readings, k: usize, run: &Run) -> bool {
         let length = run.end - run.first;
-        let near = (k.saturating_sub(AROUND + length)..=k + AROUND + length)
+        let near = (k.saturating_sub(AROUND_READINGS + length)..=k + AROUND_READINGS + length)
             .filter(|&j| j < self.runs.len())
             .filter(|&j| {
                 let other = &self.runs[j];
@@ -565,15 +609,17 @@ impl<'l> Scale<'l> {
             });
         let mut around: Vec<f64> = near.map(|j| self.contradictions[j]).collect();
         around.sort_unstable_by(|a, b| b.total_cmp(a));
-        let own = self.contradictions[k];
+        let contradiction = self.contradictions[k];
         if run.inside() {
-            let usual = around.get(FORGIVEN * length).copied();
-            return own > self.limits.around * usual.unwrap_or(f64::INFINITY);
+            let usual = around.get(FORGIVEN_CONTRADICTIONS * length).copied();
+            return contradiction > self.limits.around * usual.unwrap_or(f64::INFINITY);
         }
         let (value, range) = (readings.value[run.first], self.high - self.low);
         let out = (self.low - value).max(value - self.high);
         let largest = around.first().copied().unwrap_or(f64::INFINITY);
-        out > range && own > 2.0 * self.least && own > 5.0 * self.limits.around * largest
+        out > range
+            && contradiction > 2.0 * self.least
+            && contradiction > 5.0 * self.limits.around * largest
     }
 }
 
@@ -582,7 +628,7 @@ fn coarseness(values: &[f64]) -> f64 {
     let changes = values.windows(2).map(|v| (v[1] - v[0]).abs());
     let mut moved: Vec<f64> = changes.filter(|c| *c > 0.0).collect();
     let still = values.len().saturating_sub(1 + moved.len());
-    if still as f64 > REPEATED * values.len() as f64 {
+    if still as f64 > REPEATED_READINGS_PART * values.len() as f64 {
         quantile(&mut moved, 0.5)
     } else {
         0.0
@@ -599,8 +645,8 @@ fn explained(record: &Record, readings: &Readings, run: Run) -> bool {
         0
     };
     let to = sample(run.end - 1);
-    let own = |k: usize| (readings.value[k] - readings.expected(run, k)).abs();
-    let size = (run.first..run.end).map(own).fold(0.0, f64::max);
+    let misfit = |k: usize| (readings.value[k] - readings.expected(run, k)).abs();
+    let size = (run.first..run.end).map(misfit).fold(0.0, f64::max);
     (0..record.d_u).any(|j| {
         let input = |k: usize| record.input(k)[j];
         let changes = (1..record.len()).map(|k| (input(k) - input(k - 1)).abs());
@@ -693,13 +739,19 @@ mod tests {
         }
         let mut record = room(1000);
         record.outputs[300] = 24.0;
-        let found = gross(&record);
+        let findings = gross(&record);
         let expected = 20.0 + 3.0 * 6f64.sin();
-        assert_eq!(found.len(), 1);
-        assert!((found[0].expected - expected).abs() < 0.3, "{found:?}");
+        assert_eq!(findings.len(), 1);
+        assert!(
+            (findings[0].expected - expected).abs() < 0.3,
+            "{findings:?}"
+        );
         let apart = (24.0 - expected) / 0.1;
-        assert!((found[0].deviations / apart - 1.0).abs() < 0.4, "{found:?}");
-        assert!(without(&record, &found).outputs[300].is_nan());
+        assert!(
+            (findings[0].deviations / apart - 1.0).abs() < 0.4,
+            "{findings:?}"
+        );
+        assert!(without(&record, &findings).outputs[300].is_nan());
     }
 
     /// Signals that jump, spike, ring and stand still are what was measured.
@@ -814,6 +866,7 @@ mod tests {
         let some: Vec<Finding> = (0..20).map(finding).collect();
         let more: Vec<Finding> = (0..21).map(finding).collect();
         assert_eq!(too_many(&record, &some), None);
-        assert_eq!(too_many(&record, &more), Some((0, 21)));
+        let refused = too_many(&record, &more).unwrap();
+        assert_eq!((refused.channel, refused.count), (0, 21));
     }
 }

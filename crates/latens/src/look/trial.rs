@@ -94,9 +94,9 @@ pub fn simulate(
         } else {
             trial.centre(prior)
         };
-        let found = trial.fault_at(0, &start).or_else(|| trial.run(&start));
-        if found.is_some() {
-            return found;
+        let leaves = trial.fault_at(0, &start).or_else(|| trial.run(&start));
+        if leaves.is_some() {
+            return leaves;
         }
     }
     None
@@ -137,7 +137,7 @@ impl Trial<'_> {
     fn run(&self, start: &[f64]) -> Option<Leaving> {
         let n = self.model.states.len();
         let states = score::free_run(self.stepper, self.record, self.theta, start);
-        let (lost, _) = states.lost()?;
+        let lost = states.first_lost()?.row;
         let last = states.row(lost - 1);
         // between two samples the method looks at states that are near these
         let mut next = vec![0.0; n];

@@ -35,12 +35,14 @@ pub fn pull(covariance: &[f64], center: &[f64], bounds: &[Bounds]) -> Option<Vec
             Place::Least => bounds[i].0 - center[i],
             _ => bounds[i].1 - center[i],
         });
-        let mut own: Vec<f64> = away.collect();
+        let mut distances: Vec<f64> = away.collect();
         if !held.is_empty() {
-            solve(&mut block, &mut own, held.len()).ok()?;
+            solve(&mut block, &mut distances, held.len()).ok()?;
         }
         let mut weights = vec![0.0; n];
-        held.iter().zip(&own).for_each(|(&i, w)| weights[i] = *w);
+        held.iter()
+            .zip(&distances)
+            .for_each(|(&i, w)| weights[i] = *w);
         let wrong = (0..n).find_map(|i| {
             let moved: f64 = (0..n).map(|j| covariance[i * n + j] * weights[j]).sum();
             let next = match places[i] {
@@ -154,8 +156,8 @@ pub struct Truncated<'a> {
 impl Truncated<'_> {
     /// Draws by Gibbs' sampler, from a point within the bounds; `None` where S has no inverse.
     pub fn draws(&self, start: &[f64], count: usize, rng: &mut impl Rng) -> Option<Vec<Vec<f64>>> {
-        const FIRST: usize = 200;
-        const APART: usize = 10;
+        const SKIPPED_SWEEPS: usize = 200;
+        const SWEEPS_PER_DRAW: usize = 10;
         let n = start.len();
         let mut precision = identity(n);
         solve(&mut self.covariance.to_vec(), &mut precision, n).ok()?;
@@ -165,7 +167,7 @@ impl Truncated<'_> {
         }
         let mut point = start.to_vec();
         let mut draws = Vec::with_capacity(count);
-        for sweep in 0..FIRST + APART * count {
+        for sweep in 0..SKIPPED_SWEEPS + SWEEPS_PER_DRAW * count {
             for i in 0..n {
                 let row = &precision[i * n..(i + 1) * n];
                 let others = (0..n).filter(|&j| j != i);
@@ -175,7 +177,9 @@ impl Truncated<'_> {
                 let z = draw(rng, (least - mean) / std, (most - mean) / std);
                 point[i] = (mean + std * z).clamp(least, most);
             }
-            if sweep >= FIRST && (sweep - FIRST) % APART == APART - 1 {
+            if sweep >= SKIPPED_SWEEPS
+                && (sweep - SKIPPED_SWEEPS) % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
+            {
                 draws.push(point.clone());
             }
         }
@@ -288,10 +292,10 @@ mod tests {
             }
         }
         for i in 0..2 {
-            let found = draws.iter().map(|d| d[i]).sum::<f64>() / 20_000.0;
+            let mean = draws.iter().map(|d| d[i]).sum::<f64>() / 20_000.0;
             assert!(
-                (found - sum[i] / kept).abs() < 0.01,
-                "{found} {}",
+                (mean - sum[i] / kept).abs() < 0.01,
+                "{mean} {}",
                 sum[i] / kept
             );
         }

@@ -9,4 +9,4 @@ pub mod step;
 mod trajectory;
 pub mod whiteness;
 
-pub use trajectory::Trajectory;
+pub use trajectory::{Entry, Trajectory};

@@ -35,12 +35,12 @@ pub struct Noise {
 impl Noise {
     /// All variances times a factor.
     pub fn times(&self, factor: f64) -> Self {
-        let each = |variances: &[f64]| variances.iter().map(|v| v * factor).collect();
+        let scaled = |variances: &[f64]| variances.iter().map(|v| v * factor).collect();
         Self {
-            process: each(&self.process),
-            measurement: each(&self.measurement),
+            process: scaled(&self.process),
+            measurement: scaled(&self.measurement),
             start_mean: self.start_mean.clone(),
-            start: each(&self.start),
+            start: scaled(&self.start),
         }
     }
 
@@ -164,7 +164,7 @@ pub fn free_run_cost(
     noise: &Noise,
 ) -> Cost {
     let mut cost = terms(stepper, record, theta, run, noise, true);
-    if run.lost().is_some() {
+    if !run.is_finite() {
         cost.physics = f64::NAN;
     }
     cost
@@ -178,7 +178,7 @@ fn terms(
     noise: &Noise,
     without_defects: bool,
 ) -> Cost {
-    const PIECE: usize = 128;
+    const PIECE_SAMPLES: usize = 128;
     let n = stepper.system().states();
     let samples = states.len();
     let c = stepper.system().measurements();
@@ -188,10 +188,10 @@ fn terms(
     };
     let piece = |(scratch, next, h): &mut (LaneScratch, Vec<f64>, Vec<f64>), piece: usize| {
         let mut cost = Cost::default();
-        let end = samples.min((piece + 1) * PIECE);
-        for first in (piece * PIECE..end).step_by(LANES) {
-            let own = first..end.min(first + LANES);
-            let points = own.clone().map(|i| record.point(i, states.row(i), theta));
+        let end = samples.min((piece + 1) * PIECE_SAMPLES);
+        for first in (piece * PIECE_SAMPLES..end).step_by(LANES) {
+            let block = first..end.min(first + LANES);
+            let points = block.clone().map(|i| record.point(i, states.row(i), theta));
             let points: Vec<Point> = points.collect();
             stepper.measure_lanes(scratch, &points, h);
             let without = usize::from(first == 0);
@@ -199,11 +199,11 @@ fn terms(
                 at: record.point(i - 1, states.row(i - 1), theta),
                 span: stepper.span(record.gap(i - 1)),
             };
-            let from: Vec<Departure> = own.clone().skip(without).map(from).collect();
+            let from: Vec<Departure> = block.clone().skip(without).map(from).collect();
             if !from.is_empty() && !without_defects {
                 stepper.advance_lanes(scratch, &from, &mut next[without * n..]);
             }
-            for (l, i) in own.enumerate() {
+            for (l, i) in block.enumerate() {
                 let (state, h) = (states.row(i), &h[l * c..(l + 1) * c]);
                 cost.data += data_term(record.output(i), h, &noise.measurement);
                 if i == 0 {
@@ -219,9 +219,9 @@ fn terms(
         }
         cost
     };
-    let pieces = (0..samples.div_ceil(PIECE)).into_par_iter();
-    let each: Vec<Cost> = pieces.map_init(room, piece).collect();
+    let pieces = (0..samples.div_ceil(PIECE_SAMPLES)).into_par_iter();
+    let costs: Vec<Cost> = pieces.map_init(room, piece).collect();
     let mut cost = Cost::default();
-    each.into_iter().for_each(|c| cost += c);
+    costs.into_iter().for_each(|c| cost += c);
     cost
 }

@@ -19,6 +19,13 @@ pub struct Trajectory {
     width: usize,
 }
 
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub row: usize,
+    pub column: usize,
+}
+
 impl Trajectory {
     /// Of the rows one after the other.
     ///
@@ -122,10 +129,13 @@ impl Trajectory {
         self.values.iter().all(|x| x.is_finite())
     }
 
-    /// The first value that is no finite number: its row and its column.
-    pub fn lost(&self) -> Option<(usize, usize)> {
+    /// The first value that is no finite number.
+    pub fn first_lost(&self) -> Option<Entry> {
         let at = self.values.iter().position(|x| !x.is_finite())?;
-        Some((at / self.width, at % self.width))
+        Some(Entry {
+            row: at / self.width,
+            column: at % self.width,
+        })
     }
 
     /// The rows one after the other.
@@ -146,7 +156,7 @@ impl Trajectory {
 
 #[cfg(test)]
 mod tests {
-    use super::Trajectory;
+    use super::{Entry, Trajectory};
 
     #[test]
     fn rows_of_no_width_are_none() {
@@ -163,7 +173,7 @@ mod tests {
     #[test]
     fn what_is_lost_has_a_place() {
         let values = Trajectory::new(vec![0.0, 1.0, 2.0, f64::NAN], 2);
-        assert_eq!(values.lost(), Some((1, 1)));
+        assert_eq!(values.first_lost(), Some(Entry { row: 1, column: 1 }));
         assert_eq!(values.narrowed(1).as_slice(), [0.0, 2.0]);
         assert_eq!(values.last().unwrap()[0], 2.0);
     }

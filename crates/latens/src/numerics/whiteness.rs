@@ -14,11 +14,11 @@
 
 /// Fewest blocks that say anything, and fewest values.
 const FEWEST_BLOCKS: usize = 8;
-const FEWEST: usize = 32;
+const FEWEST_VALUES: usize = 32;
 /// A scale counts for the size of the correlation from this many deviations of its sum on.
 const NOTABLE_DEVIATIONS: f64 = 3.0;
 /// Lags of the portmanteau test.
-const LAGS: usize = 20;
+const MOST_LAGS: usize = 20;
 
 /// How a sequence is correlated with itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,10 +36,10 @@ pub fn colour(values: &[f64]) -> Option<Colour> {
     let (_, variance) = mean_and_variance(values);
     // what it is compared with is zero, not the mean: a bias is not white either
     let square = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
-    if values.len() < FEWEST || !square.is_finite() || variance <= 0.0 {
+    if values.len() < FEWEST_VALUES || !square.is_finite() || variance <= 0.0 {
         return None;
     }
-    let mut found = Colour {
+    let mut colour = Colour {
         deviations: f64::NEG_INFINITY,
         shared: 0.0,
         samples: 1,
@@ -52,15 +52,15 @@ pub fn colour(values: &[f64]) -> Option<Colour> {
     } in block_sums(values)
     {
         let deviations = chi_square_deviations(ratio, blocks);
-        found.deviations = found.deviations.max(deviations);
+        colour.deviations = colour.deviations.max(deviations);
         let shared = ((ratio - 1.0) / (size as f64 - 1.0)).clamp(0.0, 1.0);
         scales.push((size, shared, deviations));
     }
     let notable = scales.iter().filter(|s| s.2 > NOTABLE_DEVIATIONS);
-    found.shared = notable.clone().map(|s| s.1).fold(0.0, f64::max);
-    let wide = notable.filter(|s| s.1 >= 0.5 * found.shared).map(|s| s.0);
-    found.samples = wide.max().unwrap_or(1);
-    Some(found)
+    colour.shared = notable.clone().map(|s| s.1).fold(0.0, f64::max);
+    let wide = notable.filter(|s| s.1 >= 0.5 * colour.shared).map(|s| s.0);
+    colour.samples = wide.max().unwrap_or(1);
+    Some(colour)
 }
 
 /// Sums over blocks of one size.
@@ -98,10 +98,10 @@ pub fn is_white(values: &[f64]) -> bool {
     let (mean, variance) = mean_and_variance(values);
     let n = values.len() as f64;
     let about: Vec<f64> = values.iter().map(|v| v - mean).collect();
-    let Some(found) = colour(&about) else {
+    let Some(colour) = colour(&about) else {
         return false;
     };
-    let lags = LAGS.min(values.len() / 4);
+    let lags = MOST_LAGS.min(values.len() / 4);
     let q = (1..=lags).map(|lag| {
         let pairs = about.iter().zip(&about[lag..]);
         let rho = pairs.map(|(a, b)| a * b).sum::<f64>() / (n * variance);
@@ -109,7 +109,7 @@ pub fn is_white(values: &[f64]) -> bool {
     });
     let q = n * (n + 2.0) * q.sum::<f64>();
     let lags = lags as f64;
-    found.deviations < NOTABLE_DEVIATIONS
+    colour.deviations < NOTABLE_DEVIATIONS
         && chi_square_deviations(q / lags, lags) < NOTABLE_DEVIATIONS
 }
 
@@ -131,11 +131,11 @@ pub fn mean_and_variance(values: &[f64]) -> (f64, f64) {
 /// Standard deviation of the white part, from fourth differences: they cancel what is smooth.
 pub fn rough_deviation(values: &[f64]) -> f64 {
     let weights = [1.0, -4.0, 6.0, -4.0, 1.0];
-    let each = values.windows(5).map(|w| {
+    let differences = values.windows(5).map(|w| {
         let sum: f64 = w.iter().zip(weights).map(|(v, weight)| v * weight).sum();
         sum.abs()
     });
-    median(each.collect()).map_or(0.0, |m| m / NORMAL_MEDIAN / 70f64.sqrt())
+    median(differences.collect()).map_or(0.0, |m| m / NORMAL_MEDIAN / 70f64.sqrt())
 }
 
 /// The median of |N(0, 1)|.
@@ -186,10 +186,10 @@ mod tests {
                     state
                 })
                 .collect();
-            let found = colour(&values).unwrap();
-            assert!(found.deviations > 20.0, "{found:?}");
-            assert!((low..=high).contains(&found.samples), "{a}: {found:?}");
-            assert!(found.shared > 0.8, "{found:?}");
+            let colour = colour(&values).unwrap();
+            assert!(colour.deviations > 20.0, "{colour:?}");
+            assert!((low..=high).contains(&colour.samples), "{a}: {colour:?}");
+            assert!(colour.shared > 0.8, "{colour:?}");
         }
     }
 
@@ -200,9 +200,9 @@ mod tests {
         for (k, v) in values.iter_mut().enumerate() {
             *v += 0.25 * 2f64.sqrt() * (k as f64 * 0.02).sin();
         }
-        let found = colour(&values).unwrap();
-        assert!(found.deviations > 4.7, "{found:?}");
-        assert!((0.15..0.4).contains(&found.shared.sqrt()), "{found:?}");
+        let colour = colour(&values).unwrap();
+        assert!(colour.deviations > 4.7, "{colour:?}");
+        assert!((0.15..0.4).contains(&colour.shared.sqrt()), "{colour:?}");
     }
 
     /// χ² tables: 18.31 at 10 and 124.3 at 100 degrees of freedom are the 95 % points, 1.645.

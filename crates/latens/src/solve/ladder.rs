@@ -21,7 +21,7 @@ use crate::Error;
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::Smoothed;
-use crate::look::{self, DETERMINED, SignalScales};
+use crate::look::{self, DETERMINED_SCALE_PART, SignalScales};
 use crate::model::Model;
 use crate::model::network::Structure;
 use crate::model::settings::Settings;
@@ -301,7 +301,7 @@ fn is_certain(problem: &Problem, kept: &Kept) -> bool {
         let scale = problem.scales.scale.iter().enumerate();
         scale.into_iter().all(|(i, scale)| {
             let column = smoothed.deviations.column(i);
-            let open = column.filter(|std| *std > DETERMINED * scale);
+            let open = column.filter(|std| *std > DETERMINED_SCALE_PART * scale);
             (open.count() as f64) < OPEN_SAMPLES_PART * smoothed.deviations.len() as f64
         })
     };

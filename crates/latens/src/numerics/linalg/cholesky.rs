@@ -14,9 +14,9 @@ use super::product;
 use super::simd::{self, axpy, dot};
 
 /// Columns that are factored one by one.
-const NARROW: usize = 16;
+const NARROW_COLUMNS: usize = 16;
 /// Columns from which a product is subtracted at once, below their first row.
-const STRIP: usize = 48;
+const STRIP_COLUMNS: usize = 48;
 
 /// L, lower triangular, of a positive definite L Lᵀ.
 #[derive(Debug, Clone)]
@@ -80,24 +80,24 @@ impl Factor {
 /// Factors these columns of an n×n matrix, those before having been subtracted from them.
 fn factor(arch: Arch, l: &mut [f64], n: usize, columns: Range<usize>) -> Option<()> {
     let Range { start, end } = columns;
-    if columns.len() <= NARROW {
+    if columns.len() <= NARROW_COLUMNS {
         return arch.dispatch(Narrow {
             columns: &mut l[start * n..end * n],
             n,
             start,
         });
     }
-    let middle = start + (columns.len() / 2).next_multiple_of(NARROW);
+    let middle = start + (columns.len() / 2).next_multiple_of(NARROW_COLUMNS);
     factor(arch, l, n, start..middle)?;
     let (done, rest) = l.split_at_mut(middle * n);
-    let strips = rest[..(end - middle) * n].par_chunks_mut(STRIP * n);
+    let strips = rest[..(end - middle) * n].par_chunks_mut(STRIP_COLUMNS * n);
     let strips = strips.enumerate().with_max_len(1);
     strips.for_each(|(k, strip)| {
-        let first = middle + k * STRIP;
-        let own = first..end.min(first + STRIP);
-        let target = Target::columns(strip, n, (first..n, 0..own.len()));
-        let left = View::columns(done, n, (first..n, start..middle));
-        let right = View::columns(done, n, (own, start..middle)).transposed();
+        let first = middle + k * STRIP_COLUMNS;
+        let strip_columns = first..end.min(first + STRIP_COLUMNS);
+        let target = Target::columns(strip, n, first..n, 0..strip_columns.len());
+        let left = View::columns(done, n, first..n, start..middle);
+        let right = View::columns(done, n, strip_columns, start..middle).transposed();
         product::add(arch, target, -1.0, left, right);
     });
     factor(arch, l, n, middle..end)
@@ -117,19 +117,19 @@ impl WithSimd for Narrow<'_> {
     fn with_simd<S: Simd>(self, simd: S) -> Option<()> {
         let Self { columns, n, start } = self;
         for j in 0..columns.len() / n.max(1) {
-            let (done, own) = columns.split_at_mut(j * n);
-            let (diagonal, own) = (start + j, &mut own[start + j..n]);
+            let (done, column) = columns.split_at_mut(j * n);
+            let (diagonal, column) = (start + j, &mut column[start + j..n]);
             for before in done.chunks_exact(n) {
                 let before = &before[diagonal..];
-                axpy(simd, -before[0], before, own);
+                axpy(simd, -before[0], before, column);
             }
-            let pivot = own[0];
+            let pivot = column[0];
             if pivot.is_nan() || pivot <= 0.0 {
                 return None;
             }
             let root = pivot.sqrt();
-            own.iter_mut().for_each(|v| *v /= root);
-            own[0] = root;
+            column.iter_mut().for_each(|v| *v /= root);
+            column[0] = root;
         }
         Some(())
     }
@@ -150,9 +150,9 @@ impl WithSimd for Substitution<'_> {
         let n = x.len();
         for j in 0..n {
             let column = &l.column(j)[j..];
-            let (own, rest) = x[j..].split_at_mut(1);
-            own[0] /= column[0];
-            axpy(simd, -own[0], &column[1..], rest);
+            let (pivot, rest) = x[j..].split_at_mut(1);
+            pivot[0] /= column[0];
+            axpy(simd, -pivot[0], &column[1..], rest);
         }
         for j in (0..n).rev() {
             let column = &l.column(j)[j..];

@@ -115,12 +115,12 @@ mod tests {
     /// ‖A V − V Λ‖ ≤ c n ε ‖A‖ and ‖Vᵀ V − I‖ ≤ c n ε, entry by entry, in order, with the trace.
     fn check(a: &Matrix) -> Eigen {
         let n = a.columns();
-        let found = Eigen::new(a);
-        let v = &found.vectors;
+        let eigen = Eigen::new(a);
+        let v = &eigen.vectors;
         let size = a.data().iter().fold(0.0, |m: f64, v| m.max(v.abs()));
         let norm = size * (n as f64).sqrt();
         let bound = 4.0 * (n as f64 + 2.0) * f64::EPSILON;
-        let mut residual = Matrix::from_fn(n, n, |i, j| -v[(i, j)] * found.values[j]);
+        let mut residual = Matrix::from_fn(n, n, |i, j| -v[(i, j)] * eigen.values[j]);
         residual.add_product(1.0, a.view(), v.view());
         let mut skew = Matrix::from_fn(n, n, |i, j| -f64::from(u8::from(i == j)));
         skew.add_product(1.0, v.view().transposed(), v.view());
@@ -131,15 +131,15 @@ mod tests {
             worst(&residual)
         );
         assert!(worst(&skew) <= bound, "{n}: {:e}", worst(&skew));
-        assert!(found.values.is_sorted());
+        assert!(eigen.values.is_sorted());
         let trace: f64 = (0..n).map(|i| a[(i, i)]).sum();
-        let sum: f64 = found.values.iter().sum();
+        let sum: f64 = eigen.values.iter().sum();
         assert!((trace - sum).abs() <= bound * norm * n as f64);
         forced::assert_equal_bits(|| {
-            let found = Eigen::new(a);
-            [&found.values, found.vectors.data()].concat()
+            let eigen = Eigen::new(a);
+            [&eigen.values, eigen.vectors.data()].concat()
         });
-        found
+        eigen
     }
 
     const SIZES: [usize; 9] = [0, 1, 2, 3, 31, 33, 70, 150, 301];
@@ -167,15 +167,15 @@ mod tests {
             |n, i| 1e-290 * 10f64.powf(-10.0 * i as f64 / n as f64),
             |n, i| 1e290 * (0.1 + i as f64 / n as f64),
         ];
-        for of in all {
+        for spectrum in all {
             for n in [1, 2, 33, 131, 260] {
-                let mut values: Vec<f64> = (0..n).map(|i| of(n, i)).collect();
-                let found = check(&with_values(&values, n as u64));
+                let mut values: Vec<f64> = (0..n).map(|i| spectrum(n, i)).collect();
+                let eigen = check(&with_values(&values, n as u64));
                 values.sort_by(f64::total_cmp);
                 let size = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-                for (found, value) in found.values.iter().zip(&values) {
+                for (eigen, value) in eigen.values.iter().zip(&values) {
                     let bound = 8.0 * (n as f64 + 2.0) * f64::EPSILON * size;
-                    assert!((found - value).abs() <= bound, "{n}: {found:e} {value:e}");
+                    assert!((eigen - value).abs() <= bound, "{n}: {eigen:e} {value:e}");
                 }
             }
         }
@@ -190,22 +190,22 @@ mod tests {
                 1 => -1.0,
                 _ => 0.0,
             });
-            let found = check(&a);
-            for (k, value) in found.values.iter().enumerate() {
+            let eigen = check(&a);
+            for (k, value) in eigen.values.iter().enumerate() {
                 let angle = (k + 1) as f64 * std::f64::consts::PI / (2 * (n + 1)) as f64;
                 assert!((value - 4.0 * angle.sin().powi(2)).abs() < 1e-13);
             }
             let entry = |i: usize| ((7 * i) % n) as f64;
             let diagonal = Matrix::from_fn(n, n, |i, j| if i == j { entry(i) } else { 0.0 });
-            let found = check(&diagonal);
-            assert!((0..n).all(|k| (found.values[k] - k as f64).abs() < 1e-12));
+            let eigen = check(&diagonal);
+            assert!((0..n).all(|k| (eigen.values[k] - k as f64).abs() < 1e-12));
         }
     }
 
     #[test]
     fn of_what_is_no_number_are_none() {
-        let found = Eigen::new(&Matrix::from_fn(3, 3, |i, _| [0.0, f64::NAN, 1.0][i]));
-        assert!(found.values.iter().all(|v| v.is_nan()));
+        let eigen = Eigen::new(&Matrix::from_fn(3, 3, |i, _| [0.0, f64::NAN, 1.0][i]));
+        assert!(eigen.values.iter().all(|v| v.is_nan()));
     }
 
     proptest! {

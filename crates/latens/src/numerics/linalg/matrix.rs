@@ -70,7 +70,7 @@ impl Matrix {
 
     /// A part of the matrix.
     pub fn part(&self, rows: Range<usize>, columns: Range<usize>) -> View<'_> {
-        View::columns(&self.data, self.rows, (rows, columns))
+        View::columns(&self.data, self.rows, rows, columns)
     }
 
     /// The whole matrix as a view.
@@ -80,7 +80,7 @@ impl Matrix {
 
     /// A part of the matrix, to write to.
     pub fn part_mut(&mut self, rows: Range<usize>, columns: Range<usize>) -> Target<'_> {
-        Target::columns(&mut self.data, self.rows, (rows, columns))
+        Target::columns(&mut self.data, self.rows, rows, columns)
     }
 
     /// self + factor · left · right, in place.
@@ -123,7 +123,8 @@ impl<'a> View<'a> {
     pub fn columns(
         data: &'a [f64],
         stride: usize,
-        (rows, columns): (Range<usize>, Range<usize>),
+        rows: Range<usize>,
+        columns: Range<usize>,
     ) -> Self {
         Self {
             data: data
@@ -164,7 +165,8 @@ impl<'a> Target<'a> {
     pub fn columns(
         data: &'a mut [f64],
         stride: usize,
-        (rows, columns): (Range<usize>, Range<usize>),
+        rows: Range<usize>,
+        columns: Range<usize>,
     ) -> Self {
         let from = columns.start * stride + rows.start;
         Self {

@@ -1,6 +1,6 @@
 //! Normal equations A = Σ GᵀG, b = Σ Gᵀr, with the rows of G gathered and multiplied in blocks.
 //!
-//! A row is cut into panels of [`WIDTH`] unknowns. The rows wait panel by panel until a block is
+//! A row is cut into panels of [`PANEL_WIDTH`] unknowns. The rows wait panel by panel until a block is
 //! full; each pair of panels is then one matrix product into a tile of A, the kind of work that
 //! runs near the machine's peak, and tiles are shared out among the threads. What a tile sums,
 //! and in which order, does not depend on their number. Only tiles of the lower triangle are kept.
@@ -15,9 +15,9 @@ use super::product::{self, Strips};
 use super::simd;
 
 /// Unknowns of a panel.
-pub const WIDTH: usize = 96;
+pub const PANEL_WIDTH: usize = 96;
 /// Rows of a block: long enough for level-3 work, short enough to stay in the cache.
-const BLOCK: usize = 512;
+const BLOCK_ROWS: usize = 512;
 
 /// A and b, with rows not yet in A.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct NormalEquations {
     /// Tiles (i, j ≤ i) of A, row of tiles by row of tiles.
     tiles: Vec<Matrix>,
     pub b: Vec<f64>,
-    /// The waiting rows: of each panel one after another, `WIDTH` numbers each, zero beyond n.
+    /// The waiting rows: of each panel one after another, `PANEL_WIDTH` numbers each, zero beyond n.
     panels: Vec<Vec<f64>>,
     /// Room for each panel as strips, which serve as left factor and as right.
     strips: Vec<Strips>,
@@ -37,9 +37,9 @@ impl NormalEquations {
     /// Zero, for n unknowns; of A, every `thinning`-th row only, times as much. b is always exact:
     /// thinning changes the way to a solution, not the solution.
     pub fn new(n: usize, thinning: usize) -> Self {
-        let count = n.div_ceil(WIDTH);
+        let count = n.div_ceil(PANEL_WIDTH);
         Self {
-            tiles: vec![Matrix::zeros(WIDTH, WIDTH); count * (count + 1) / 2],
+            tiles: vec![Matrix::zeros(PANEL_WIDTH, PANEL_WIDTH); count * (count + 1) / 2],
             b: vec![0.0; n],
             panels: vec![Vec::new(); count],
             strips: vec![Strips::default(); count],
@@ -49,7 +49,7 @@ impl NormalEquations {
 
     /// b and the waiting rows, panel by panel, for the caller to add to: to each panel as many.
     pub fn panels(&mut self) -> impl IndexedParallelIterator<Item = (&mut [f64], &mut Vec<f64>)> {
-        self.b.par_chunks_mut(WIDTH).zip(&mut self.panels)
+        self.b.par_chunks_mut(PANEL_WIDTH).zip(&mut self.panels)
     }
 
     /// Rows one after another, the `count`-th and those that follow it, with their residuals.
@@ -57,19 +57,19 @@ impl NormalEquations {
         let n = self.b.len();
         while !residuals.is_empty() {
             // as far as the row that fills a block
-            let waiting = self.panels.first().map_or(0, |p| p.len() / WIDTH);
+            let waiting = self.panels.first().map_or(0, |p| p.len() / PANEL_WIDTH);
             let mut kept = (0..residuals.len()).filter(|k| keeps(count + k, self.thinning));
-            let last = kept.nth(BLOCK - 1 - waiting);
+            let last = kept.nth(BLOCK_ROWS - 1 - waiting);
             let end = last.map_or(residuals.len(), |k| k + 1);
-            let (own, own_residuals) = (&rows[..end * n], &residuals[..end]);
+            let (block_rows, block_residuals) = (&rows[..end * n], &residuals[..end]);
             let (thinning, first) = (self.thinning, count);
             self.panels().enumerate().for_each(|(panel, (b, waiting))| {
-                let place = panel * WIDTH..panel * WIDTH + b.len();
-                let parts = own.chunks_exact(n).map(|row| &row[place.clone()]);
-                for (k, (part, residual)) in parts.zip(own_residuals).enumerate() {
+                let place = panel * PANEL_WIDTH..panel * PANEL_WIDTH + b.len();
+                let parts = block_rows.chunks_exact(n).map(|row| &row[place.clone()]);
+                for (k, (part, residual)) in parts.zip(block_residuals).enumerate() {
                     b.iter_mut().zip(part).for_each(|(b, g)| *b += g * residual);
                     if keeps(first + k, thinning) {
-                        let end = waiting.len() + WIDTH;
+                        let end = waiting.len() + PANEL_WIDTH;
                         waiting.extend(part);
                         waiting.resize(end, 0.0);
                     }
@@ -86,7 +86,7 @@ impl NormalEquations {
         if self
             .panels
             .first()
-            .is_some_and(|p| p.len() >= BLOCK * WIDTH)
+            .is_some_and(|p| p.len() >= BLOCK_ROWS * PANEL_WIDTH)
         {
             self.flush();
         }
@@ -101,16 +101,16 @@ impl NormalEquations {
             thinning,
             ..
         } = self;
-        let rows = panels.first().map_or(0, |p| p.len() / WIDTH);
+        let rows = panels.first().map_or(0, |p| p.len() / PANEL_WIDTH);
         let places: Vec<(usize, usize)> = places(panels.len()).collect();
         let (arch, factor) = (simd::arch(), *thinning as f64);
-        let each = strips.par_iter_mut().zip(panels.par_iter());
-        each.with_max_len(1).for_each(|(strips, panel)| {
-            strips.set(View::columns(panel, WIDTH, (0..WIDTH, 0..rows)));
+        let pairs = strips.par_iter_mut().zip(panels.par_iter());
+        pairs.with_max_len(1).for_each(|(strips, panel)| {
+            strips.set(View::columns(panel, PANEL_WIDTH, 0..PANEL_WIDTH, 0..rows));
         });
         let work = tiles.par_iter_mut().zip(places).with_max_len(1);
         work.for_each(|(tile, (i, j))| {
-            let target = tile.part_mut(0..WIDTH, 0..WIDTH);
+            let target = tile.part_mut(0..PANEL_WIDTH, 0..PANEL_WIDTH);
             product::add_strips(arch, target, factor, &strips[i], &strips[j]);
         });
         panels.iter_mut().for_each(Vec::clear);
@@ -150,9 +150,9 @@ impl NormalEquations {
         for (place, (i, j)) in places(new.panels.len()).enumerate() {
             let (rows, columns) = new.inside(i, j);
             for k in 0..columns {
-                let own;
-                (own, rest) = rest.split_at_checked(rows)?;
-                new.tiles[place].column_mut(k)[..rows].copy_from_slice(own);
+                let entries;
+                (entries, rest) = rest.split_at_checked(rows)?;
+                new.tiles[place].column_mut(k)[..rows].copy_from_slice(entries);
             }
         }
         rest.is_empty().then_some(new)
@@ -161,14 +161,17 @@ impl NormalEquations {
     /// Rows and columns of a tile that are unknowns.
     fn inside(&self, i: usize, j: usize) -> (usize, usize) {
         let n = self.b.len();
-        (WIDTH.min(n - i * WIDTH), WIDTH.min(n - j * WIDTH))
+        (
+            PANEL_WIDTH.min(n - i * PANEL_WIDTH),
+            PANEL_WIDTH.min(n - j * PANEL_WIDTH),
+        )
     }
 
     /// An entry of A.
     pub fn entry(&self, i: usize, j: usize) -> f64 {
         let (i, j) = (i.max(j), i.min(j));
-        let (row, column) = (i / WIDTH, j / WIDTH);
-        self.tiles[row * (row + 1) / 2 + column][(i % WIDTH, j % WIDTH)]
+        let (row, column) = (i / PANEL_WIDTH, j / PANEL_WIDTH);
+        self.tiles[row * (row + 1) / 2 + column][(i % PANEL_WIDTH, j % PANEL_WIDTH)]
     }
 
     /// Whether A and b are made of numbers, as far as the diagonal tells.
@@ -203,13 +206,13 @@ impl NormalEquations {
                 *entry = self.entry(i, j) * (di * dj);
             }
         }
-        let mut found = Eigen::from_packed(n, packed);
-        let values = &mut found.values;
+        let mut spectrum = Eigen::from_packed(n, packed);
+        let values = &mut spectrum.values;
         let rounding = n as f64 * f64::EPSILON * values.last().copied().unwrap_or(0.0);
         values
             .iter_mut()
             .for_each(|v| *v = if *v > rounding { *v } else { 0.0 });
-        found
+        spectrum
     }
 
     /// The lower triangle of A as one matrix.
@@ -217,8 +220,8 @@ impl NormalEquations {
         let n = self.b.len();
         let mut l = Matrix::zeros(n, n);
         for (tile, (i, j)) in self.tiles.iter().zip(places(self.panels.len())) {
-            let (row, column) = (i * WIDTH, j * WIDTH);
-            let (rows, columns) = (WIDTH.min(n - row), WIDTH.min(n - column));
+            let (row, column) = (i * PANEL_WIDTH, j * PANEL_WIDTH);
+            let (rows, columns) = (PANEL_WIDTH.min(n - row), PANEL_WIDTH.min(n - column));
             for k in 0..columns {
                 let part = &mut l.column_mut(column + k)[row..row + rows];
                 part.copy_from_slice(&tile.column(k)[..rows]);
@@ -252,7 +255,7 @@ mod tests {
     /// Blocks, a partial block and two parts added give the same normal equations as plain sums.
     #[test]
     fn blocks_sum_to_the_plain_normal_equations() {
-        let n = WIDTH + 7;
+        let n = PANEL_WIDTH + 7;
         let row = |k: usize| -> Vec<f64> {
             let entry = |i: usize| ((k * n + i) as f64).powi(2).sin();
             (0..n).map(entry).collect()
@@ -260,7 +263,7 @@ mod tests {
         let residual = |k: usize| (k as f64).cos();
         let (mut first, mut second) = (NormalEquations::new(n, 1), NormalEquations::new(n, 1));
         let (mut a, mut b) = (vec![0.0; n * n], vec![0.0; n]);
-        for k in 0..2 * BLOCK + 9 {
+        for k in 0..2 * BLOCK_ROWS + 9 {
             let row = row(k);
             for i in 0..n {
                 b[i] += row[i] * residual(k);
@@ -273,7 +276,7 @@ mod tests {
         for k in 0..700 {
             first.push(k, &row(k), &[residual(k)]);
         }
-        let rest = 700..2 * BLOCK + 9;
+        let rest = 700..2 * BLOCK_ROWS + 9;
         let rows: Vec<f64> = rest.clone().flat_map(row).collect();
         second.push(700, &rows, &rest.map(residual).collect::<Vec<_>>());
         first.flush();
@@ -286,11 +289,12 @@ mod tests {
         let factor = first.factor(&vec![0.5; n]).unwrap();
         let x = solve(&factor, &first.b);
         // with D = √2 I, D A D/2 + I/2 is A + I/2
-        let found = first.spectrum(&vec![2f64.sqrt(); n]);
-        let (values, v) = (found.values, found.vectors);
+        let spectrum = first.spectrum(&vec![2f64.sqrt(); n]);
+        let (values, v) = (spectrum.values, spectrum.vectors);
         let inverse = |i: usize, j: usize| -> f64 {
-            let each = values.iter().enumerate();
-            each.map(|(k, l)| v[(i, k)] * v[(j, k)] / (0.5 * l + 0.5))
+            let terms = values.iter().enumerate();
+            terms
+                .map(|(k, l)| v[(i, k)] * v[(j, k)] / (0.5 * l + 0.5))
                 .sum()
         };
         let mut expected = small::identity(n);

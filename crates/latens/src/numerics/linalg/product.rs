@@ -14,22 +14,22 @@ use super::matrix::{Target, View};
 use super::simd::LANES;
 
 /// Rows of a tile: three vectors of AVX-512, whose 32 registers hold 24 × 8 sums.
-const ROWS: usize = 24;
+const TILE_ROWS: usize = 24;
 /// Inner indices of a block: what a tile needs of the right stays in the first cache.
-const DEPTH: usize = 256;
+const BLOCK_DEPTH: usize = 256;
 /// Rows of a block of the left, which stays in the second cache.
-const HEIGHT: usize = 96;
+const BLOCK_ROWS: usize = 96;
 /// Columns of a block of the right.
-const BREADTH: usize = 768;
+const BLOCK_COLUMNS: usize = 768;
 
 /// Twenty-four rows at one inner index.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Slice([f64; ROWS]);
+struct Slice([f64; TILE_ROWS]);
 
-const ZERO: Slice = Slice([0.0; ROWS]);
+const ZERO_SLICE: Slice = Slice([0.0; TILE_ROWS]);
 
-/// A left factor, or the transpose of a right one, in strips of [`ROWS`] rows, zero beyond the last.
+/// A left factor, or the transpose of a right one, in strips of [`TILE_ROWS`] rows, zero beyond the last.
 #[derive(Debug, Clone, Default)]
 pub struct Strips {
     slices: Vec<Slice>,
@@ -51,12 +51,12 @@ impl Strips {
         if inner.is_empty() {
             return;
         }
-        for row in rows.clone().step_by(ROWS) {
-            let height = ROWS.min(rows.end - row);
+        for row in rows.clone().step_by(TILE_ROWS) {
+            let height = TILE_ROWS.min(rows.end - row);
             let start = self.slices.len();
-            self.slices.resize(start + inner.len(), ZERO);
+            self.slices.resize(start + inner.len(), ZERO_SLICE);
             let strip = &mut self.slices[start..];
-            if factor.row_step == 1 && height == ROWS {
+            if factor.row_step == 1 && height == TILE_ROWS {
                 let data = &factor.data[row + inner.start * factor.column_step..];
                 for (k, slice) in strip.iter_mut().enumerate() {
                     slice.0 = *data[k * factor.column_step..]
@@ -77,7 +77,7 @@ impl Strips {
         }
     }
 
-    fn each(&self) -> impl Iterator<Item = &[Slice]> {
+    fn strips(&self) -> impl Iterator<Item = &[Slice]> {
         self.slices.chunks_exact(self.depth.max(1))
     }
 }
@@ -150,9 +150,9 @@ pub fn add_lower(arch: Arch, target: Target, factor: f64, left: View, right: Vie
     let Target {
         data, rows, stride, ..
     } = target;
-    for columns in blocks(n, HEIGHT) {
+    for columns in blocks(n, BLOCK_ROWS) {
         let start = columns.start;
-        let part = Target::columns(data, stride, (start..rows, columns.clone()));
+        let part = Target::columns(data, stride, start..rows, columns.clone());
         let left = View {
             data: &left.data[start * left.row_step..],
             rows: rows - start,
@@ -181,14 +181,14 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { target, room, .. } = self;
-        for columns in blocks(target.columns, BREADTH) {
-            for inner in blocks(self.left.columns, DEPTH) {
+        for columns in blocks(target.columns, BLOCK_COLUMNS) {
+            for inner in blocks(self.left.columns, BLOCK_DEPTH) {
                 let right = self.right.transposed();
                 room.right.fill(right, columns.clone(), inner.clone());
-                for rows in blocks(target.rows, HEIGHT) {
+                for rows in blocks(target.rows, BLOCK_ROWS) {
                     room.left.fill(self.left, rows.clone(), inner.clone());
-                    let place = (rows, columns.clone());
-                    let mut part = Target::columns(target.data, target.stride, place);
+                    let mut part =
+                        Target::columns(target.data, target.stride, rows, columns.clone());
                     multiply(simd, &mut part, self.factor, &room.left, &room.right);
                 }
             }
@@ -206,20 +206,20 @@ fn blocks(n: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
 /// target += factor · left · right.
 #[inline(always)]
 fn multiply<S: Simd>(simd: S, target: &mut Target, factor: f64, left: &Strips, right: &Strips) {
-    for inner in blocks(left.depth, DEPTH) {
-        for (c, right) in right.each().enumerate() {
-            for first in (0..ROWS).step_by(LANES) {
-                let column = c * ROWS + first;
+    for inner in blocks(left.depth, BLOCK_DEPTH) {
+        for (c, right) in right.strips().enumerate() {
+            for first in (0..TILE_ROWS).step_by(LANES) {
+                let column = c * TILE_ROWS + first;
                 let width = LANES.min(target.columns.saturating_sub(column));
                 if width == 0 {
                     break;
                 }
-                for (r, left) in left.each().enumerate() {
-                    let mut sums = [ZERO; LANES];
+                for (r, left) in left.strips().enumerate() {
+                    let mut sums = [ZERO_SLICE; LANES];
                     let (left, right) = (&left[inner.clone()], &right[inner.clone()]);
                     tile(simd, left, right, first, &mut sums);
-                    let height = ROWS.min(target.rows - r * ROWS);
-                    let data = &mut target.data[column * target.stride + r * ROWS..];
+                    let height = TILE_ROWS.min(target.rows - r * TILE_ROWS);
+                    let data = &mut target.data[column * target.stride + r * TILE_ROWS..];
                     for (c, sums) in sums.iter().enumerate().take(width) {
                         let out = &mut data[c * target.stride..][..height];
                         store(simd, factor, &sums.0, out);
@@ -232,8 +232,8 @@ fn multiply<S: Simd>(simd: S, target: &mut Target, factor: f64, left: &Strips, r
 
 /// out += factor · sums.
 #[inline(always)]
-fn store<S: Simd>(simd: S, factor: f64, sums: &[f64; ROWS], out: &mut [f64]) {
-    if out.len() < ROWS {
+fn store<S: Simd>(simd: S, factor: f64, sums: &[f64; TILE_ROWS], out: &mut [f64]) {
+    if out.len() < TILE_ROWS {
         for (out, sum) in out.iter_mut().zip(sums) {
             *out = sum.mul_add(factor, *out);
         }
@@ -241,7 +241,11 @@ fn store<S: Simd>(simd: S, factor: f64, sums: &[f64; ROWS], out: &mut [f64]) {
     }
     let factor = simd.splat_f64s(factor);
     let sums = S::as_simd_f64s(sums).0;
-    for (out, sum) in S::as_mut_simd_f64s(&mut out[..ROWS]).0.iter_mut().zip(sums) {
+    for (out, sum) in S::as_mut_simd_f64s(&mut out[..TILE_ROWS])
+        .0
+        .iter_mut()
+        .zip(sums)
+    {
         *out = simd.mul_add_f64s(*sum, factor, *out);
     }
 }
@@ -256,13 +260,14 @@ fn tile<S: Simd>(
     sums: &mut [Slice; LANES],
 ) {
     if S::F64_LANES == LANES {
-        part::<S, LANES>(simd, left, right, (0, first), sums);
+        part::<S, LANES>(simd, left, right, 0, first, sums);
         return;
     }
     let (low, high) = sums.split_at_mut(LANES / 2);
     for (half, sums) in [low, high].into_iter().enumerate() {
-        for vector in (0..ROWS / S::F64_LANES).step_by(3) {
-            part::<S, { LANES / 2 }>(simd, left, right, (vector, first + half * LANES / 2), sums);
+        for vector in (0..TILE_ROWS / S::F64_LANES).step_by(3) {
+            let column = first + half * LANES / 2;
+            part::<S, { LANES / 2 }>(simd, left, right, vector, column, sums);
         }
     }
 }
@@ -273,23 +278,24 @@ fn part<S: Simd, const C: usize>(
     simd: S,
     left: &[Slice],
     right: &[Slice],
-    (vector, column): (usize, usize),
+    vector: usize,
+    column: usize,
     sums: &mut [Slice],
 ) {
-    let mut own = [[simd.splat_f64s(0.0); 3]; C];
+    let mut products = [[simd.splat_f64s(0.0); 3]; C];
     for (left, right) in left.iter().zip(right) {
         let left = &S::as_simd_f64s(&left.0).0[vector..vector + 3];
         let right = &right.0[column..column + C];
         for c in 0..C {
             let factor = simd.splat_f64s(right[c]);
             for r in 0..3 {
-                own[c][r] = simd.mul_add_f64s(left[r], factor, own[c][r]);
+                products[c][r] = simd.mul_add_f64s(left[r], factor, products[c][r]);
             }
         }
     }
     for c in 0..C {
         let out = S::as_mut_simd_f64s(&mut sums[c].0).0;
-        out[vector..vector + 3].copy_from_slice(&own[c]);
+        out[vector..vector + 3].copy_from_slice(&products[c]);
     }
 }
 

@@ -39,12 +39,13 @@ pub fn state_scores(
     let Some(truth) = &record.truth else {
         return Scores::new();
     };
-    let each = model.states.iter().enumerate();
-    each.filter_map(|(i, state)| {
-        let error = measure(states.as_slice(), truth, i, record.d_x)?;
-        Some((format!("truth_{}", state.name), finite(error)))
-    })
-    .collect()
+    let numbered = model.states.iter().enumerate();
+    numbered
+        .filter_map(|(i, state)| {
+            let error = measure(states.as_slice(), truth, i, record.d_x)?;
+            Some((format!("truth_{}", state.name), finite(error)))
+        })
+        .collect()
 }
 
 /// The mean over columns and records; infinite where a run diverged, `None` without any.

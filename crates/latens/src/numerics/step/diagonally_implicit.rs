@@ -102,17 +102,17 @@ impl Memory {
 
 impl Tableau {
     /// Newton's method ends with a step this small beside the states: the next one would be rounding.
-    pub const CONVERGED: f64 = 1e-10;
+    pub const CONVERGED_STEP_RATIO: f64 = 1e-10;
     /// Steps of Newton's method; more are a failure.
-    pub const ITERATIONS: usize = 12;
+    pub const MOST_ITERATIONS: usize = 12;
     /// A sub-step is cut into at most 2 to this power …
-    pub const FINEST: u32 = 60;
+    pub const MOST_HALVED_LEVELS: u32 = 60;
     /// … and takes at most so many attempts.
-    pub const ATTEMPTS: usize = 20_000;
+    pub const MOST_ATTEMPTS: usize = 20_000;
     /// A step is doubled where the error that is expected then is below this part of the tolerance.
-    pub const ROOM_TO_DOUBLE: f64 = 0.5;
+    pub const DOUBLING_ERROR_PART: f64 = 0.5;
     /// A step is halved at most so often at once.
-    pub const HALVINGS: u32 = 6;
+    pub const MOST_HALVINGS: u32 = 6;
 
     /// Moves `next` by a sub-step; to no number where there is no solution.
     pub(super) fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]) {
@@ -147,7 +147,11 @@ impl Tableau {
             scratch,
             memory: &mut memory,
         };
-        if walk.over(at, Some((&mut *out, with_theta))) {
+        let derivatives = Derivatives {
+            out: &mut *out,
+            with_theta,
+        };
+        if walk.over(at, Some(derivatives)) {
             out.next.copy_from_slice(&memory.state);
         } else {
             out.next.fill(f64::NAN);
@@ -169,13 +173,19 @@ struct Walk<'a> {
     memory: &'a mut Memory,
 }
 
+/// Where derivatives go, and whether those by θ are among them.
+struct Derivatives<'a> {
+    out: &'a mut Linearised,
+    with_theta: bool,
+}
+
 impl Walk<'_> {
     /// Goes over a sub-step, in pieces where need be; `false` where there is no solution.
-    fn over(&mut self, at: &SubStep, mut out: Option<(&mut Linearised, bool)>) -> bool {
+    fn over(&mut self, at: &SubStep, mut derivatives: Option<Derivatives>) -> bool {
         // the next piece is number `position` of 2^level
         let (mut level, mut position) = (0, 0_u64);
         let doubled = self.method.error.doubled();
-        for _ in 0..Tableau::ATTEMPTS {
+        for _ in 0..Tableau::MOST_ATTEMPTS {
             let dt = at.dt / (1_u64 << level) as f64;
             let piece = SubStep {
                 time: at.time + position as f64 * dt,
@@ -187,17 +197,17 @@ impl Walk<'_> {
                 let mut halvings = 1;
                 // what is no number is not expected to be mended by how much
                 let mut left = error.unwrap_or(0.0) / doubled;
-                while left > 1.0 && halvings < Tableau::HALVINGS {
+                while left > 1.0 && halvings < Tableau::MOST_HALVINGS {
                     (left, halvings) = (left / doubled, halvings + 1);
                 }
                 level += halvings;
                 position <<= halvings;
-                if level > Tableau::FINEST {
+                if level > Tableau::MOST_HALVED_LEVELS {
                     return false;
                 }
                 continue;
             }
-            if let Some((out, with_theta)) = &mut out
+            if let Some(Derivatives { out, with_theta }) = &mut derivatives
                 && !self.differentiate_piece(&piece, *with_theta, out)
             {
                 return false;
@@ -207,7 +217,7 @@ impl Walk<'_> {
             if position == 1 << level {
                 return true;
             }
-            let room = error.unwrap_or(0.0) * doubled < Tableau::ROOM_TO_DOUBLE;
+            let room = error.unwrap_or(0.0) * doubled < Tableau::DOUBLING_ERROR_PART;
             if room && position.is_multiple_of(2) {
                 level -= 1;
                 position /= 2;
@@ -332,7 +342,7 @@ impl Walk<'_> {
         let n = self.memory.state.len();
         let length = at.dt * self.method.gamma;
         let time = at.time + self.method.nodes[stage] * at.dt;
-        for _ in 0..Tableau::ITERATIONS {
+        for _ in 0..Tableau::MOST_ITERATIONS {
             self.set_point(stage);
             let Memory { point, .. } = &*self.memory;
             let scratch = &mut *self.scratch;
@@ -365,7 +375,7 @@ impl Walk<'_> {
                 }
                 largest = largest.max(size);
             }
-            if largest <= Tableau::CONVERGED {
+            if largest <= Tableau::CONVERGED_STEP_RATIO {
                 return Some(());
             }
         }
@@ -446,8 +456,8 @@ impl Walk<'_> {
         }
         let size = out.f_theta.len();
         if with_theta && size > 0 {
-            let each = self.memory.d_z_theta.chunks_exact(size);
-            for (b, d_z) in weights.iter().zip(each) {
+            let derivatives = self.memory.d_z_theta.chunks_exact(size);
+            for (b, d_z) in weights.iter().zip(derivatives) {
                 axpy(*b, d_z, &mut out.f_theta);
             }
         }
@@ -477,8 +487,8 @@ impl Walk<'_> {
         let matrix = &mut matrix[..rows.len() * rows.len()];
         for (entries, &row) in matrix.chunks_exact_mut(rows.len()).zip(rows) {
             for (entry, &column) in entries.iter_mut().zip(rows) {
-                let one = f64::from(row == column);
-                *entry = one - length * self.scratch.jacobian[row * n + column];
+                let unit = f64::from(row == column);
+                *entry = unit - length * self.scratch.jacobian[row * n + column];
             }
         }
         let solved = &mut solved[..f_theta.len()];

@@ -1,6 +1,6 @@
 //! Euler: x + Δ f(x).
 
-use super::{Integrator, Linearised, Scratch, SubStep, axpy};
+use super::{Integrator, Linearised, Scratch, Stage, SubStep, axpy};
 use crate::model::small::set_identity;
 
 pub(super) struct Euler;
@@ -10,8 +10,11 @@ impl Integrator for Euler {
         true
     }
 
-    fn stages(&self) -> &'static [(f64, f64)] {
-        &[(0.0, 1.0)]
+    fn stages(&self) -> &'static [Stage] {
+        &[Stage {
+            shift: 0.0,
+            weight: 1.0,
+        }]
     }
 
     fn advance(&self, at: &SubStep, scratch: &mut Scratch, next: &mut [f64]) {

@@ -5,7 +5,7 @@
 //! entries that can be other than zero: which these are, and which products they are sums of, is known before.
 //! Methods and ways without a form of their own here go sample by sample.
 
-use super::{Linearised, Scratch, Span, Stepper, axpy};
+use super::{Linearised, Scratch, Span, Stage, Stepper, axpy};
 use crate::model::simd::{self, LANES, Loops, Panel, ZERO};
 use crate::model::{Point, System, Workspace};
 
@@ -25,11 +25,22 @@ pub(super) struct Structure {
     diagonal: Vec<usize>,
     /// Where each entry of ∂f/∂x is among them.
     slopes: Vec<usize>,
-    /// For each stage after the first, what ∂f/∂x (I + a Δ dk) is a sum of: where it goes, the entry of
-    /// ∂f/∂x, the entry of I + a Δ dk.
-    products: Vec<Vec<(usize, usize, usize)>>,
-    /// (row of F_θ, row that it takes from, entry of ∂f/∂x).
-    chain: Vec<(usize, usize, usize)>,
+    /// For each stage after the first, the products with entries of I + a Δ dk of which ∂f/∂x (I + a Δ dk)
+    /// is a sum.
+    products: Vec<Vec<Term>>,
+    /// The products with rows of F_θ.
+    chain: Vec<Term>,
+}
+
+/// A product with an entry of ∂f/∂x.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    /// The entry or row that it is added to.
+    to: usize,
+    /// The entry of ∂f/∂x.
+    slope: usize,
+    /// The entry or row that is multiplied.
+    from: usize,
 }
 
 impl Structure {
@@ -43,26 +54,42 @@ impl Structure {
         let (mut stage, mut terms) = (slopes, vec![]);
         for _ in 1..stages {
             (0..n).for_each(|i| stage[i * n + i] = true);
-            let (mut next, mut own) = (vec![false; n * n], vec![]);
-            for (e, &(i, m)) in pattern.iter().enumerate() {
+            let (mut next, mut products) = (vec![false; n * n], vec![]);
+            for (slope, &(i, m)) in pattern.iter().enumerate() {
                 for j in (0..n).filter(|j| stage[m * n + j]) {
                     next[i * n + j] = true;
-                    own.push((i * n + j, e, m * n + j));
+                    products.push(Term {
+                        to: i * n + j,
+                        slope,
+                        from: m * n + j,
+                    });
                 }
             }
-            next.iter().zip(&mut all).for_each(|(own, all)| *all |= own);
-            terms.push(own);
+            next.iter()
+                .zip(&mut all)
+                .for_each(|(used, all)| *all |= used);
+            terms.push(products);
             stage = next;
         }
         let places: Vec<usize> = (0..n * n).filter(|&e| all[e]).collect();
         let place = |e: usize| places.binary_search(&e).expect("an entry of F_x");
-        let of = |row| rows.iter().position(|r| r == row);
+        let known_row = |row| rows.iter().position(|r| r == row);
         let chain = pattern.iter().enumerate();
-        let chain = chain.filter_map(|(e, (row, column))| Some((of(row)?, of(column)?, e)));
-        let placed = |own: Vec<(usize, usize, usize)>| {
-            let own = own.into_iter();
-            own.map(|(to, e, from)| (place(to), e, place(from)))
-                .collect()
+        let chain = chain.filter_map(|(slope, (row, column))| {
+            Some(Term {
+                to: known_row(row)?,
+                slope,
+                from: known_row(column)?,
+            })
+        });
+        let placed = |products: Vec<Term>| {
+            let products = products.into_iter();
+            let placed = products.map(|product| Term {
+                to: place(product.to),
+                from: place(product.from),
+                ..product
+            });
+            placed.collect()
         };
         Self {
             entries: places.iter().map(|e| (e / n, e % n)).collect(),
@@ -148,7 +175,7 @@ impl Stepper<'_> {
             return;
         }
         scratch.depart(from);
-        for &(shift, weight) in self.integrator.stages() {
+        for &Stage { shift, weight } in self.integrator.stages() {
             let time = scratch.stage(self, from, shift);
             let at = scratch.point(time, from);
             let (system, slope) = (&mut scratch.system, &mut scratch.slope);
@@ -186,7 +213,7 @@ impl Stepper<'_> {
         if with_theta {
             out.iter_mut().for_each(|out| out.f_theta.fill(0.0));
         }
-        for (k, &(shift, weight)) in self.integrator.stages().iter().enumerate() {
+        for (k, &Stage { shift, weight }) in self.integrator.stages().iter().enumerate() {
             let time = scratch.stage(self, from, shift);
             let at = scratch.point(time, from);
             let at = at.with(&scratch.stage, &scratch.input);
@@ -414,7 +441,7 @@ impl Loops for Sum<'_> {
 /// out += ∂f/∂x (I + a Δ dk), term by term.
 struct Product<'a> {
     structure: &'a Structure,
-    terms: &'a [(usize, usize, usize)],
+    terms: &'a [Term],
     by: [f64; LANES],
     slopes: &'a [Panel],
     k_x: &'a mut [Panel],
@@ -425,15 +452,15 @@ impl Loops for Product<'_> {
     #[inline(always)]
     fn run(self) {
         for value in self.k_x.iter_mut() {
-            let each = value.0.iter_mut().zip(&self.by);
-            each.for_each(|(v, by)| *v *= by);
+            let scaled = value.0.iter_mut().zip(&self.by);
+            scaled.for_each(|(v, by)| *v *= by);
         }
         for &i in &self.structure.diagonal {
             self.k_x[i].0.iter_mut().for_each(|v| *v += 1.0);
         }
-        for &(to, slope, by) in self.terms {
-            let (slope, by) = (&self.slopes[slope].0, &self.k_x[by].0);
-            for (sum, (a, b)) in self.out[to].0.iter_mut().zip(slope.iter().zip(by)) {
+        for &Term { to, slope, from } in self.terms {
+            let (slope, from) = (&self.slopes[slope].0, &self.k_x[from].0);
+            for (sum, (a, b)) in self.out[to].0.iter_mut().zip(slope.iter().zip(from)) {
                 *sum += a * b;
             }
         }
@@ -442,7 +469,7 @@ impl Loops for Product<'_> {
 
 /// out += ∂f/∂x a Δ dk/dθ of a lane, row by row.
 struct Chain<'a> {
-    terms: &'a [(usize, usize, usize)],
+    terms: &'a [Term],
     slopes: &'a [Panel],
     lane: usize,
     by: f64,
@@ -456,10 +483,10 @@ impl Loops for Chain<'_> {
     fn run(self) {
         let p = self.p;
         self.k_theta.iter_mut().for_each(|v| *v *= self.by);
-        for &(to, source, entry) in self.terms {
-            let factor = self.slopes[entry].0[self.lane];
+        for &Term { to, slope, from } in self.terms {
+            let factor = self.slopes[slope].0[self.lane];
             if factor != 0.0 {
-                let source = &self.k_theta[source * p..(source + 1) * p];
+                let source = &self.k_theta[from * p..(from + 1) * p];
                 let out = &mut self.out[to * p..(to + 1) * p];
                 out.iter_mut()
                     .zip(source)
@@ -519,13 +546,13 @@ mod tests {
                     stepper.linearise_lanes(&mut lanes, from, true, &mut out[at..]);
                 }
                 for (i, from) in from.iter().enumerate() {
-                    let (mut alone, mut own) = ([0.0; 3], stepper.linearised());
+                    let (mut alone, mut single) = ([0.0; 3], stepper.linearised());
                     stepper.advance(&mut scratch, from.at, from.span, &mut alone);
-                    stepper.linearise(&mut scratch, from.at, from.span, true, &mut own);
+                    stepper.linearise(&mut scratch, from.at, from.span, true, &mut single);
                     assert_eq!(next[i * 3..(i + 1) * 3], alone, "{method}");
-                    assert_eq!(out[i].next, own.next, "{method}");
-                    assert_eq!(out[i].f_x, own.f_x, "{method}");
-                    assert_eq!(out[i].f_theta, own.f_theta, "{method}");
+                    assert_eq!(out[i].next, single.next, "{method}");
+                    assert_eq!(out[i].f_x, single.f_x, "{method}");
+                    assert_eq!(out[i].f_theta, single.f_theta, "{method}");
                     let mut h = [0.0; 2];
                     let (mut h_x, mut seen) = ([0.0; 6], [0.0; 3]);
                     let at = from.at;

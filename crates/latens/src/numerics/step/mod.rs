@@ -4,9 +4,9 @@
 //! a model file is a line of the language's `Method`.
 //!
 //! A gap between two samples is taken in as many steps of the sample time as fit it ([`Span`]), and
-//! each of these may be cut into the model's sub-steps, and further by implicit methods. Over the gap the input is held, or, with a
-//! first-order hold, goes straight to its next value. F_θ is kept for the rows that θ reaches
-//! between two samples ([`Stepper::rows`]): with one Euler step the unknown rows alone, otherwise
+//! each of these may be cut into the model's sub-steps, and further by implicit methods. Over the gap the
+//! input is held, or, with a first-order hold, goes straight to its next value. F_θ is kept for the rows that
+//! θ reaches between two samples ([`Stepper::rows`]): with one Euler step the unknown rows alone, otherwise
 //! all that they feed.
 
 use crate::model::small::set_identity;
@@ -52,14 +52,23 @@ integrators! {
 }
 
 /// An integration method: one sub-step, and its derivatives.
+/// A stage of an explicit method.
+#[derive(Clone, Copy)]
+struct Stage {
+    /// Of the state along the slope of the stage before, in steps.
+    shift: f64,
+    /// In the sum.
+    weight: f64,
+}
+
 trait Integrator: Sync {
     /// Whether one step of it moves what θ enters and nothing else.
     fn is_local(&self) -> bool {
         false
     }
 
-    /// (shift, weight in the sum) of its stages where it is explicit and each stage goes from the one before.
-    fn stages(&self) -> &'static [(f64, f64)] {
+    /// Its stages where it is explicit and each stage goes from the one before.
+    fn stages(&self) -> &'static [Stage] {
         &[]
     }
 
@@ -162,7 +171,7 @@ pub struct Span {
 /// A gap this close to a whole number of sample times, in sample times, is that number. The stamps
 /// of a record that counts as uniform may be off by [`Record::STEP_TOLERANCE`] from its median
 /// step, that from its mean, and the mean from the step of the fit.
-pub const WHOLE: f64 = 3.0 * Record::STEP_TOLERANCE;
+pub const WHOLE_STEPS_TOLERANCE: f64 = 3.0 * Record::STEP_TOLERANCE;
 
 /// The map at one point: x_i, F_x (d_x × d_x) and F_θ (rows × d_θ).
 #[derive(Debug, Clone, Default)]
@@ -474,7 +483,7 @@ impl<'s> Stepper<'s> {
 fn span(gap: f64, dt: f64) -> Span {
     let samples = gap / dt;
     let steps = samples.round().max(1.0);
-    let whole = (samples - steps).abs() <= WHOLE;
+    let whole = (samples - steps).abs() <= WHOLE_STEPS_TOLERANCE;
     Span {
         steps: steps as usize,
         length: if whole { dt } else { gap / steps },

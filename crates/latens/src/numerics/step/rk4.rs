@@ -4,15 +4,26 @@
 //! k_j = f(x + a_j Δ k_{j−1}):  dk_j = f_x (I + a_j Δ dk_{j−1}),  dk_j/dθ = f_θ + f_x a_j Δ dk_{j−1}/dθ
 //! ```
 
-use super::{Integrator, Linearised, Scratch, SubStep, axpy};
+use super::{Integrator, Linearised, Scratch, Stage, SubStep, axpy};
 use crate::model::small::{multiply, set_identity};
 
-/// (shift of the stage, weight in the sum).
-const STAGES: [(f64, f64); 4] = [
-    (0.0, 1.0 / 6.0),
-    (0.5, 1.0 / 3.0),
-    (0.5, 1.0 / 3.0),
-    (1.0, 1.0 / 6.0),
+const STAGES: [Stage; 4] = [
+    Stage {
+        shift: 0.0,
+        weight: 1.0 / 6.0,
+    },
+    Stage {
+        shift: 0.5,
+        weight: 1.0 / 3.0,
+    },
+    Stage {
+        shift: 0.5,
+        weight: 1.0 / 3.0,
+    },
+    Stage {
+        shift: 1.0,
+        weight: 1.0 / 6.0,
+    },
 ];
 
 pub(super) struct Rk4;
@@ -25,7 +36,7 @@ fn set_stage(stage: &mut [f64], state: &[f64], slope: &[f64], length: f64) {
 }
 
 impl Integrator for Rk4 {
-    fn stages(&self) -> &'static [(f64, f64)] {
+    fn stages(&self) -> &'static [Stage] {
         &STAGES
     }
 
@@ -33,7 +44,7 @@ impl Integrator for Rk4 {
         let (system, dt) = (at.stepper.system, at.dt);
         scratch.stage.copy_from_slice(next);
         scratch.sum.copy_from_slice(next);
-        for (shift, weight) in STAGES {
+        for Stage { shift, weight } in STAGES {
             if shift > 0.0 {
                 set_stage(&mut scratch.stage, next, &scratch.slope, shift * dt);
             }
@@ -52,7 +63,7 @@ impl Integrator for Rk4 {
         set_identity(&mut out.f_x, n);
         out.f_theta.fill(0.0);
         scratch.stage.copy_from_slice(state);
-        for (shift, weight) in STAGES {
+        for Stage { shift, weight } in STAGES {
             if shift > 0.0 {
                 set_stage(&mut scratch.stage, state, &scratch.slope, shift * dt);
             }

@@ -50,16 +50,16 @@ impl Integrator for SemiImplicitEuler {
             let Some(row) = row.filter(|_| with_theta) else {
                 continue;
             };
-            let own = &mut scratch.k_theta[..p];
-            own.copy_from_slice(&out.f_theta[row * p..(row + 1) * p]);
-            axpy(dt, &scratch.product_theta[row * p..(row + 1) * p], own);
+            let gradient = &mut scratch.k_theta[..p];
+            gradient.copy_from_slice(&out.f_theta[row * p..(row + 1) * p]);
+            axpy(dt, &scratch.product_theta[row * p..(row + 1) * p], gradient);
             for (s, &column) in stepper.rows.iter().enumerate() {
                 let factor = dt * scratch.jacobian[r * n + column];
                 if factor != 0.0 {
-                    axpy(factor, &out.f_theta[s * p..(s + 1) * p], own);
+                    axpy(factor, &out.f_theta[s * p..(s + 1) * p], gradient);
                 }
             }
-            out.f_theta[row * p..(row + 1) * p].copy_from_slice(own);
+            out.f_theta[row * p..(row + 1) * p].copy_from_slice(gradient);
         }
     }
 }

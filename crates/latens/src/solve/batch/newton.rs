@@ -23,6 +23,7 @@ use super::evidence::{Laplace, Posterior};
 use super::place::{Answers, Held, Placed};
 use super::regress::regress;
 use crate::error::advice;
+use crate::numerics::Entry;
 use crate::numerics::bounded::{self, Bounds};
 use crate::numerics::linalg::normal::{self, Factor, NormalEquations};
 use crate::numerics::objective::{Cost, Noise, half_square};
@@ -272,7 +273,11 @@ impl<'a> Newton<'a> {
         };
         for (record, states) in self.problem.records.iter().zip(&states) {
             let next = score::one_step(stepper, record, &iterate.theta, states);
-            if let Some((step, state)) = next.lost() {
+            if let Some(Entry {
+                row: step,
+                column: state,
+            }) = next.first_lost()
+            {
                 divergence.during = format!("batch on {}", record.name);
                 divergence.step = step;
                 divergence.time = record.time[step];

@@ -1,6 +1,6 @@
 //! What the recursions share: one pass over the record, its segments and its bookkeeping.
 
-use crate::filter::ExtendedFilter;
+use crate::filter::{ExtendedFilter, Innovation};
 use crate::model::Model;
 use crate::model::settings::Settings;
 use crate::numerics::linalg::PackedCovariance;
@@ -152,15 +152,19 @@ impl<'r> Sweep<'r> {
         (self.segment.record).output(self.segment.samples.start + tick)[c]
     }
 
-    /// Counts a channel's (ν, s), and stops where s is no variance.
+    /// Counts a channel's innovation, and stops where s is no variance.
     pub fn count(
         &self,
         pass: &mut Pass,
         tick: usize,
         c: usize,
-        corrected: Option<(f64, f64)>,
+        corrected: Option<Innovation>,
     ) -> Result<(), Error> {
-        let Some((innovation, s)) = corrected else {
+        let Some(Innovation {
+            value: innovation,
+            variance: s,
+        }) = corrected
+        else {
             return Ok(());
         };
         if !(s > 0.0 && s.is_finite()) {

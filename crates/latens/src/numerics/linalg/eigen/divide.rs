@@ -22,7 +22,7 @@ use crate::numerics::linalg::matrix::{Matrix, Target};
 use crate::numerics::linalg::product;
 
 /// Rows that are solved by rotations.
-const SMALL: usize = 32;
+const ROTATED_ROWS: usize = 32;
 
 /// Eigenvalues in place of the diagonal, from the least; the vectors, in a matrix of zeros.
 pub fn solve(arch: Arch, t: &mut Tridiagonal, vectors: &mut Matrix) {
@@ -33,13 +33,13 @@ pub fn solve(arch: Arch, t: &mut Tridiagonal, vectors: &mut Matrix) {
 /// Solves these rows, and fills in their part of the vectors.
 fn part(arch: Arch, t: &mut Tridiagonal, rows: Range<usize>, vectors: &mut Matrix) {
     let Range { start, end } = rows;
-    if rows.len() <= SMALL {
-        let mut own = Tridiagonal {
+    if rows.len() <= ROTATED_ROWS {
+        let mut block = Tridiagonal {
             diagonal: t.diagonal[rows.clone()].to_vec(),
             beside: t.beside[start..end.max(start + 1) - 1].to_vec(),
         };
-        let z = rotations::solve(&mut own);
-        t.diagonal[rows.clone()].copy_from_slice(&own.diagonal);
+        let z = rotations::solve(&mut block);
+        t.diagonal[rows.clone()].copy_from_slice(&block.diagonal);
         for k in 0..rows.len() {
             vectors.column_mut(start + k)[rows.clone()].copy_from_slice(z.column(k));
         }
@@ -159,12 +159,12 @@ impl Merge {
         let halves = [(0..self.first, Half::First), (self.first..n, Half::Second)];
         for (rows, half) in halves {
             let takes_part = |&k: &usize| [half, Half::Both].contains(&self.halves[self.open[k]]);
-            let own: Vec<usize> = (0..count).filter(takes_part).collect();
-            let old = Matrix::from_fn(rows.len(), own.len(), |i, k| {
-                vectors[(start + rows.start + i, start + self.open[own[k]])]
+            let taking: Vec<usize> = (0..count).filter(takes_part).collect();
+            let old = Matrix::from_fn(rows.len(), taking.len(), |i, k| {
+                vectors[(start + rows.start + i, start + self.open[taking[k]])]
             });
-            let turn = Matrix::from_fn(own.len(), count, |i, k| turn[(own[i], k)]);
-            let target = Target::columns(new.data_mut(), n, (rows, 0..count));
+            let turn = Matrix::from_fn(taking.len(), count, |i, k| turn[(taking[i], k)]);
+            let target = Target::columns(new.data_mut(), n, rows, 0..count);
             product::add(arch, target, 1.0, old.view(), turn.view());
         }
         let rows = start..start + n;

@@ -25,11 +25,11 @@ use crate::numerics::linalg::product;
 use crate::numerics::linalg::simd::{LANES, Panel, ZERO, axpy, dot, lanes, lanes_mut};
 
 /// Reflections that are multiplied out together.
-const BLOCK: usize = 48;
+const BLOCK_REFLECTIONS: usize = 48;
 /// Columns that a thread turns in one go.
-const STRIP: usize = 96;
+const STRIP_COLUMNS: usize = 96;
 /// A row shorter than this, where the matrix is of order one, is as good as zero.
-const NOTHING: f64 = 1e-140;
+const ZERO_ROW_LENGTH: f64 = 1e-140;
 
 /// A = H T Hᵀ.
 pub struct Reduced {
@@ -63,10 +63,10 @@ pub fn reduce(arch: Arch, n: usize, packed: Vec<f64>) -> Reduced {
         if m == 0 {
             break;
         }
-        let (beside, factor) = reflection(&mut row[..m]);
-        (tridiagonal.beside[m - 1], factors[m]) = (beside, factor);
-        if factor != 0.0 {
-            work.reflect(arch, m, factor);
+        let Reflection { beta, tau } = reflection(&mut row[..m]);
+        (tridiagonal.beside[m - 1], factors[m]) = (beta, tau);
+        if tau != 0.0 {
+            work.reflect(arch, m, tau);
         }
     }
     Reduced {
@@ -76,19 +76,31 @@ pub fn reduce(arch: Arch, n: usize, packed: Vec<f64>) -> Reduced {
     }
 }
 
-/// v in place of a row x that it turns to (0, …, 0, β), with β and τ.
-fn reflection(x: &mut [f64]) -> (f64, f64) {
+/// A reflection I − τ v vᵀ that turns a row to (0, …, 0, β).
+struct Reflection {
+    beta: f64,
+    tau: f64,
+}
+
+/// Puts v in place of the row x that it turns.
+fn reflection(x: &mut [f64]) -> Reflection {
     let last = x.len() - 1;
     let rest = x[..last].iter().map(|x| x * x).sum::<f64>().sqrt();
     let before = x[last];
-    if rest < NOTHING {
-        return (before, 0.0);
+    if rest < ZERO_ROW_LENGTH {
+        return Reflection {
+            beta: before,
+            tau: 0.0,
+        };
     }
     let beta = -before.hypot(rest).copysign(before);
     let divisor = before - beta;
     x[..last].iter_mut().for_each(|x| *x /= divisor);
     x[last] = 1.0;
-    (beta, (beta - before) / beta)
+    Reflection {
+        beta,
+        tau: (beta - before) / beta,
+    }
 }
 
 /// The matrix on its way: A₀ − L Rᵀ, with v and w in the columns of L and of R in turn.
@@ -193,15 +205,15 @@ impl WithSimd for Row<'_> {
         let row = &mut work.packed[row_start(m)..][..=m];
         let factors = &work.left[m / LANES][..work.count];
         for (row, columns) in row.chunks_mut(LANES).zip(&work.right) {
-            let mut own = ZERO;
-            own.0[..row.len()].copy_from_slice(row);
-            for (v, sum) in lanes_mut::<S>(&mut own.0).iter_mut().enumerate() {
+            let mut lanes_of_row = ZERO;
+            lanes_of_row.0[..row.len()].copy_from_slice(row);
+            for (v, sum) in lanes_mut::<S>(&mut lanes_of_row.0).iter_mut().enumerate() {
                 for (factor, column) in factors.iter().zip(columns) {
                     let factor = simd.splat_f64s(-factor.0[m % LANES]);
                     *sum = simd.mul_add_f64s(factor, lanes::<S>(&column.0)[v], *sum);
                 }
             }
-            row.copy_from_slice(&own.0[..row.len()]);
+            row.copy_from_slice(&lanes_of_row.0[..row.len()]);
         }
     }
 }
@@ -214,20 +226,20 @@ impl Reduced {
         let n = z.columns();
         let blocks: Vec<(Matrix, Matrix)> = (1..n)
             .into_par_iter()
-            .step_by(BLOCK)
-            .map(|first| self.block(first..n.min(first + BLOCK)))
+            .step_by(BLOCK_REFLECTIONS)
+            .map(|first| self.block(first..n.min(first + BLOCK_REFLECTIONS)))
             .collect();
-        let strips = z.data_mut().par_chunks_mut((STRIP * n).max(1));
+        let strips = z.data_mut().par_chunks_mut((STRIP_COLUMNS * n).max(1));
         strips.with_max_len(1).for_each(|strip| {
             let columns = strip.len() / n;
             for (v, t) in &blocks {
                 let (rows, count) = (v.rows(), v.columns());
-                let z = View::columns(strip, n, (0..rows, 0..columns));
+                let z = View::columns(strip, n, 0..rows, 0..columns);
                 let mut along = Matrix::zeros(count, columns);
                 along.add_product(1.0, v.view().transposed(), z);
                 let mut turned = Matrix::zeros(count, columns);
                 turned.add_product(1.0, t.view(), along.view());
-                let target = Target::columns(strip, n, (0..rows, 0..columns));
+                let target = Target::columns(strip, n, 0..rows, 0..columns);
                 product::add(arch, target, -1.0, v.view(), turned.view());
             }
         });
@@ -236,24 +248,24 @@ impl Reduced {
     /// V and T of the reflections of some rows.
     fn block(&self, rows: Range<usize>) -> (Matrix, Matrix) {
         // the reflection of the last row is applied last: it is the leftmost factor
-        let own = rows.clone().rev().filter(|m| self.factors[*m] != 0.0);
-        let own: Vec<usize> = own.collect();
-        let mut v = Matrix::zeros(rows.end - 1, own.len());
-        for (k, &m) in own.iter().enumerate() {
+        let reflected = rows.clone().rev().filter(|m| self.factors[*m] != 0.0);
+        let reflected: Vec<usize> = reflected.collect();
+        let mut v = Matrix::zeros(rows.end - 1, reflected.len());
+        for (k, &m) in reflected.iter().enumerate() {
             let row = &self.reflections[row_start(m)..][..m];
             v.column_mut(k)[..m].copy_from_slice(row);
         }
-        let mut inner = Matrix::zeros(own.len(), own.len());
+        let mut inner = Matrix::zeros(reflected.len(), reflected.len());
         inner.add_product(1.0, v.view().transposed(), v.view());
-        let t = self.triangle(&own, &inner);
+        let t = self.triangle(&reflected, &inner);
         (v, t)
     }
 
     /// T, upper triangular, of the reflections of these rows, whose vectors have the inner products.
-    fn triangle(&self, own: &[usize], inner: &Matrix) -> Matrix {
-        let count = own.len();
+    fn triangle(&self, reflected: &[usize], inner: &Matrix) -> Matrix {
+        let count = reflected.len();
         let mut t = Matrix::zeros(count, count);
-        for (k, &m) in own.iter().enumerate() {
+        for (k, &m) in reflected.iter().enumerate() {
             let factor = self.factors[m];
             for i in 0..k {
                 let sum: f64 = (i..k).map(|j| t[(i, j)] * inner[(j, k)]).sum();

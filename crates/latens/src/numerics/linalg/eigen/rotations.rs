@@ -5,14 +5,14 @@ use super::Tridiagonal;
 use crate::numerics::linalg::matrix::Matrix;
 
 /// Steps for one eigenvalue at the most; two or three are usual.
-const STEPS: usize = 60;
+const MOST_STEPS: usize = 60;
 
 /// Eigenvalues in place of the diagonal, from the least; their vectors.
 pub fn solve(t: &mut Tridiagonal) -> Matrix {
     let n = t.diagonal.len();
     let mut z = Matrix::from_fn(n, n, |i, j| f64::from(u8::from(i == j)));
     for l in 0..n {
-        for _ in 0..STEPS {
+        for _ in 0..MOST_STEPS {
             let m = (l..n - 1).find(|&m| is_cut(t, m)).unwrap_or(n - 1);
             if m == l {
                 break;

@@ -17,13 +17,15 @@ pub struct Secular<'a> {
 }
 
 /// Steps of one root at the most: those of bisection from the whole interval to rounding.
-const STEPS: usize = 1200;
+const MOST_STEPS: usize = 1200;
 
 /// f at a point, in two parts.
 struct Value {
     f: f64,
-    /// f' of the poles up to the one that counts, and of those after it.
-    slopes: (f64, f64),
+    /// f' of the poles up to the one that counts.
+    slope_before: f64,
+    /// f' of those after it.
+    slope_after: f64,
     /// What f is off by, in units of ε.
     error: f64,
 }
@@ -61,7 +63,7 @@ impl Secular<'_> {
             }
         };
         let (mut before, mut fixed) = (f64::INFINITY, true);
-        for _ in 0..STEPS {
+        for _ in 0..MOST_STEPS {
             from(search.tau, distances);
             let value = self.value(search.pole, distances, search.tau);
             if value.f.abs() <= f64::EPSILON * value.error {
@@ -112,7 +114,8 @@ impl Secular<'_> {
         let sizes = 8.0 * (psi.abs() + phi.abs()) + 1.0 / self.rho;
         Value {
             f,
-            slopes: (low, high),
+            slope_before: low,
+            slope_after: high,
             error: sizes + psi_error + phi_error + tau.abs() * (low + high),
         }
     }
@@ -127,7 +130,7 @@ impl Secular<'_> {
         fixed: bool,
     ) -> f64 {
         let (near, far) = (distances[search.pole], distances[search.pole + 1]);
-        let (f, (low, high)) = (value.f, value.slopes);
+        let (f, low, high) = (value.f, value.slope_before, value.slope_after);
         let slope = low + high;
         let mut c = f - near * low - far * high;
         if fixed && !last {

@@ -13,11 +13,11 @@ pub const PANEL: usize = LANES;
 
 /// Number of downdates that are collected before the triangle is rewritten. A step pays `2n` for
 /// each column that waits and `1/DELAY` of a rewrite; measured for `n` from 741 to 5000, the sum is
-/// flat to 5 % between 16 and 48. A multiple of [`GROUP`].
+/// flat to 5 % between 16 and 48. A multiple of [`GROUP_COLUMNS`].
 pub const DELAY: usize = 24;
 
 /// Pending columns that are multiplied side by side.
-const GROUP: usize = 8;
+const GROUP_COLUMNS: usize = 8;
 
 /// Index of the first entry of row `i`.
 #[inline(always)]
@@ -75,18 +75,18 @@ impl<T: Entry> WithSimd for TriangleProduct<'_, T> {
             let row = |r| &packed[row_start(first + r)..];
             if rows == PANEL && S::F64_LANES == LANES {
                 let rows = [0, 1, 2, 3, 4, 5, 6, 7].map(row);
-                rectangle(simd, rows, (&x[..block], x_block), (y_left, y_block));
+                rectangle(simd, rows, &x[..block], x_block, y_left, y_block);
             } else if rows == PANEL {
                 for half in [0, 4] {
                     let rows = [half, half + 1, half + 2, half + 3].map(row);
                     let (x_half, y_half) = (x_block[half..].first_chunk(), &mut y_block[half..]);
                     let x_half = x_half.expect("half a panel");
-                    rectangle(simd, rows, (&x[..block], x_half), (y_left, y_half));
+                    rectangle(simd, rows, &x[..block], x_half, y_left, y_half);
                 }
             } else {
                 for r in 0..rows {
                     let (x_row, y_row) = (&[x_block[r]], &mut y_block[r..]);
-                    rectangle(simd, [row(r)], (&x[..block], x_row), (y_left, y_row));
+                    rectangle(simd, [row(r)], &x[..block], x_row, y_left, y_row);
                 }
             }
             diagonal_block(simd, packed, first, rows, x_block, y_block);
@@ -102,8 +102,10 @@ impl<T: Entry> WithSimd for TriangleProduct<'_, T> {
 fn rectangle<S: Simd, T: Entry, const R: usize>(
     simd: S,
     rows: [&[T]; R],
-    (x, x_rows): (&[Panel], &[f64; R]),
-    (y, y_rows): (&mut [Panel], &mut [f64]),
+    x: &[Panel],
+    x_rows: &[f64; R],
+    y: &mut [Panel],
+    y_rows: &mut [f64],
 ) {
     let panels = x.len();
     let y = &mut y[..panels];
@@ -219,19 +221,27 @@ impl WithSimd for PendingProduct<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         // Whole groups of columns, so that their sums stay in registers. A column beyond `count`
         // holds zeros or an update that was applied before; its coefficient is zero.
-        let groups = self.count.div_ceil(GROUP);
-        let mut minus = [[simd.splat_f64s(0.0); GROUP]; DELAY / GROUP];
+        let groups = self.count.div_ceil(GROUP_COLUMNS);
+        let mut minus = [[simd.splat_f64s(0.0); GROUP_COLUMNS]; DELAY / GROUP_COLUMNS];
         for (group, minus) in minus.iter_mut().enumerate().take(groups) {
-            let mut sums = [0.0; GROUP];
+            let mut sums = [0.0; GROUP_COLUMNS];
             if S::F64_LANES == LANES {
-                inner_products::<S, GROUP>(simd, self.right, self.x, group * GROUP, &mut sums);
+                inner_products::<S, GROUP_COLUMNS>(
+                    simd,
+                    self.right,
+                    self.x,
+                    group * GROUP_COLUMNS,
+                    &mut sums,
+                );
             } else {
-                for (half, sums) in sums.chunks_exact_mut(GROUP / 2).enumerate() {
-                    let first = group * GROUP + half * GROUP / 2;
-                    inner_products::<S, { GROUP / 2 }>(simd, self.right, self.x, first, sums);
+                for (half, sums) in sums.chunks_exact_mut(GROUP_COLUMNS / 2).enumerate() {
+                    let first = group * GROUP_COLUMNS + half * GROUP_COLUMNS / 2;
+                    inner_products::<S, { GROUP_COLUMNS / 2 }>(
+                        simd, self.right, self.x, first, sums,
+                    );
                 }
             }
-            for k in 0..GROUP.min(self.count - group * GROUP) {
+            for k in 0..GROUP_COLUMNS.min(self.count - group * GROUP_COLUMNS) {
                 minus[k] = simd.splat_f64s(-sums[k]);
             }
         }
@@ -239,7 +249,7 @@ impl WithSimd for PendingProduct<'_> {
         for ((columns, x), y) in self.left.iter().zip(self.x).zip(self.y) {
             for (v, y) in lanes_mut::<S>(&mut y.0).iter_mut().enumerate() {
                 let mut sum = simd.mul_add_f64s(shift, lanes::<S>(&x.0)[v], *y);
-                let columns = columns.as_chunks::<GROUP>().0;
+                let columns = columns.as_chunks::<GROUP_COLUMNS>().0;
                 for (columns, minus) in columns.iter().zip(&minus[..groups]) {
                     for (column, &minus) in columns.iter().zip(minus) {
                         sum = simd.mul_add_f64s(minus, lanes::<S>(&column.0)[v], sum);
