@@ -107,22 +107,22 @@ impl Path {
 
     /// Moved, turned or made larger.
     pub fn through(&self, by: &Transform) -> Self {
-        let each = self.0.iter().map(|segment| match *segment {
+        let segments = self.0.iter().map(|segment| match *segment {
             Segment::Move(p) => Segment::Move(by.at(p)),
             Segment::Line(p) => Segment::Line(by.at(p)),
             Segment::Curve(a, b, c) => Segment::Curve(by.at(a), by.at(b), by.at(c)),
             Segment::Close => Segment::Close,
         });
-        Self(each.collect())
+        Self(segments.collect())
     }
 
     fn points(&self) -> impl Iterator<Item = Point> {
-        let each = self.0.iter().map(|segment| match *segment {
+        let points = self.0.iter().map(|segment| match *segment {
             Segment::Move(p) | Segment::Line(p) => vec![p],
             Segment::Curve(a, b, c) => vec![a, b, c],
             Segment::Close => vec![],
         });
-        each.flatten()
+        points.flatten()
     }
 
     /// Whether all places are numbers.

@@ -65,7 +65,7 @@ impl<'s> Tag<'s> {
 
     /// An attribute as it stands.
     fn get(&self, name: &str) -> Option<&'s str> {
-        let found = self.attributes.iter().find(|(own, _)| *own == name);
+        let found = self.attributes.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| *value)
     }
 
@@ -204,7 +204,7 @@ impl<'s> Reader<'s> {
 
 /// Text without what [`crate::plot::escape`] put in.
 fn plain(text: &str) -> String {
-    let each = [
+    let entities = [
         ("&lt;", "<"),
         ("&gt;", ">"),
         ("&quot;", "\""),
@@ -212,7 +212,7 @@ fn plain(text: &str) -> String {
         // last: what it gives may look like one of the others
         ("&amp;", "&"),
     ];
-    let all = each.iter();
+    let all = entities.iter();
     all.fold(text.to_string(), |text, (from, to)| text.replace(from, to))
 }
 
