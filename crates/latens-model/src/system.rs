@@ -145,7 +145,9 @@ impl System {
     pub fn simplified(&self, structure: Structure) -> Self {
         let mut system = self.clone();
         let networks = self.networks.iter();
-        system.networks = networks.map(|network| structure.of(network)).collect();
+        system.networks = networks
+            .map(|network| structure.applied_to(network))
+            .collect();
         system.lay_out();
         system
     }

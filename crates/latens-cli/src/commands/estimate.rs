@@ -56,7 +56,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clock = Instant::now();
     let fit = arguments.data.fit()?;
-    let paths = output::each(&arguments.output, arguments.data.count(), arguments.force)?;
+    let paths = output::for_records(&arguments.output, arguments.data.count(), arguments.force)?;
     let sources = arguments.data.read(&fit.model)?;
     for source in &sources {
         fit.predictor().check(&source.record, 0)?;

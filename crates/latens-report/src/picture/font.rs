@@ -86,8 +86,8 @@ impl Font {
         let scale = text.size / self.em;
         for letter in letters {
             let start = (letter.at - text.before * width) * text.size;
-            let place = text.place.of(&Transform::shift([start, 0.0]));
-            let place = place.of(&Transform::scale(scale, -scale));
+            let place = text.place.after(&Transform::shift([start, 0.0]));
+            let place = place.after(&Transform::scale(scale, -scale));
             let mut pen = Pen::default();
             // spaces have no outline
             let _ = self.face.outline_glyph(letter.glyph, &mut pen);

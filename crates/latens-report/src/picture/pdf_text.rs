@@ -43,7 +43,7 @@ impl Script {
         let (letters, width) = self.font.line(&text.text);
         let place = Transform::shift([-text.before * width * text.size, 0.0]);
         // letters stand upright although y grows downwards
-        let place = text.place.of(&place).of(&Transform::scale(1.0, -1.0));
+        let place = text.place.after(&place).after(&Transform::scale(1.0, -1.0));
         let mut shown = String::new();
         let mut end = 0.0;
         for letter in letters {

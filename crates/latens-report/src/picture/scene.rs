@@ -34,7 +34,7 @@ impl Transform {
     }
 
     /// `inner` first, then this.
-    pub fn of(&self, inner: &Self) -> Self {
+    pub fn after(&self, inner: &Self) -> Self {
         let [a, b, c, d, ..] = self.0;
         let [p, q, r, s, x, y] = inner.0;
         let [e, f] = self.at([x, y]);

@@ -135,7 +135,7 @@ impl<'s> Reader<'s> {
             state.style.set("fill", fill)?;
         }
         if let Some(moved) = tag.get("transform") {
-            state.place = state.place.of(&transform(moved)?);
+            state.place = state.place.after(&transform(moved)?);
         }
         if let Some(clip) = tag.get("clip-path") {
             let name = clip.strip_prefix("url(#").and_then(|c| c.strip_suffix(')'));
@@ -179,7 +179,7 @@ impl<'s> Reader<'s> {
     fn text(&mut self, tag: &Tag, text: &str) -> Result<(), String> {
         let state = self.inner(tag)?;
         let at = [tag.number("x")?, tag.number("y")?];
-        let place = state.place.of(&Transform::shift(at));
+        let place = state.place.after(&Transform::shift(at));
         // as browsers do it: one space for many, none at the ends
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let text = plain(&words.join(" "));
@@ -232,7 +232,7 @@ fn transform(text: &str) -> Result<Transform, String> {
             ("rotate", &[degrees]) => Transform::turn(degrees),
             _ => return Err(format!("pictures cannot show the transform {text}")),
         };
-        whole = whole.of(&step);
+        whole = whole.after(&step);
     }
     Ok(whole)
 }
