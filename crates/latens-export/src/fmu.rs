@@ -14,7 +14,7 @@ use crate::exported::{Exported, Listed};
 use crate::names::xml_text;
 use crate::zip::archive;
 
-const COMMON: &str = include_str!("fmu/common.c");
+const COMMON_CODE: &str = include_str!("fmu/common.c");
 
 /// A version of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn unit(exported: &Exported, version: Fmi) -> Result<(Vec<u8>, bool), Error>
         ("NOMINAL", &nominal.join(", ")),
     ];
     let interface = c::fill(
-        &format!("{COMMON}{interface}"),
+        &format!("{COMMON_CODE}{interface}"),
         &c::prefix(exported),
         &fields,
     );

@@ -17,7 +17,7 @@ use crate::generate::{Language, generate};
 use protobuf::{Graph, Kind, node, table, tensor};
 
 /// Operations in a file; more are refused.
-const MOST: usize = 20_000;
+const MOST_OPERATIONS: usize = 20_000;
 
 /// The map as a file: x, u, t to x_next, dx and y.
 pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
@@ -36,9 +36,9 @@ pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
             Method::Rk4 | Method::Sdirk4 | Method::ImplicitMidpoint => 4,
         };
     let operations = evaluations * programs.derivative.instructions().len();
-    if operations > MOST {
+    if operations > MOST_OPERATIONS {
         return Err(Error::Setting(format!(
-            "an ONNX graph has no loop over sub-steps: a sample time of this model takes {operations} operations, and at most {MOST} are written"
+            "an ONNX graph has no loop over sub-steps: a sample time of this model takes {operations} operations, and at most {MOST_OPERATIONS} are written"
         )));
     }
     let mut onnx = Onnx::new(exported);

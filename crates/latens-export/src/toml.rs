@@ -79,9 +79,9 @@ impl<'a> Writer<'a> {
         let networks = exported.model.system.networks().iter().enumerate();
         let bases = networks.map(|(i, network)| {
             // numbers follow it, and a name has at most 100 characters
-            const LONGEST: usize = 40;
+            const BASE_LETTERS: usize = 40;
             let mut base = network.name.clone();
-            if base.chars().count() > LONGEST {
+            if base.chars().count() > BASE_LETTERS {
                 base = format!("network{i}");
             }
             while taken
@@ -255,13 +255,13 @@ impl<'a> Writer<'a> {
 
     /// An expression as text; in brackets where it binds less than `minimum`.
     fn show(&mut self, expr: &Expr, minimum: u8) -> String {
-        const MINUS: u8 = 13;
-        const NOT: u8 = 5;
+        const MINUS_BINDING: u8 = 13;
+        const NOT_BINDING: u8 = 5;
         let (text, binding) = match &expr.kind {
             Kind::Number(value) => (format!("{value:?}"), u8::MAX),
             Kind::Name(name) => (name.clone(), u8::MAX),
-            Kind::Negate(a) => (format!("-{}", self.show(a, MINUS)), MINUS),
-            Kind::Not(a) => (format!("not {}", self.show(a, NOT)), NOT),
+            Kind::Negate(a) => (format!("-{}", self.show(a, MINUS_BINDING)), MINUS_BINDING),
+            Kind::Not(a) => (format!("not {}", self.show(a, NOT_BINDING)), NOT_BINDING),
             Kind::Binary(..) => self.operations(expr),
             Kind::Call {
                 name,
