@@ -145,8 +145,8 @@ pub fn source(exported: &Exported, header: &str) -> String {
 fn implicit(exported: &Exported, tableau: &Tableau, prefix: &str) -> String {
     let stages = tableau.nodes.len();
     let list = |values: &[f64]| {
-        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
-        each.join(", ")
+        let numbers: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        numbers.join(", ")
     };
     let row = |row: &&[f64]| {
         let mut row = row.to_vec();

@@ -44,8 +44,8 @@ fn body(exported: &Exported) -> String {
     text += RUNTIME_CODE;
     let mut listed = vec![];
     for (name, weights) in exported.names.networks.iter().zip(exported.networks()) {
-        let (own, arrays) = network(name, &weights);
-        text += &own;
+        let (code, arrays) = network(name, &weights);
+        text += &code;
         listed.push(format!("[{}]", arrays.join(", ")));
     }
     text += &format!(
@@ -99,14 +99,14 @@ fn head(exported: &Exported) -> String {
         text += &format!("const {name} = {};\n", script_text(value));
     }
     for (kind, listed) in exported.listed() {
-        let each: Vec<String> = listed
+        let objects: Vec<String> = listed
             .iter()
             .map(|q| {
                 let (name, unit) = (script_text(q.name), script_text(q.unit));
                 format!("{{ name: {name}, unit: {unit} }}")
             })
             .collect();
-        text += &format!("const {kind}s = [{}];\n", each.join(", "));
+        text += &format!("const {kind}s = [{}];\n", objects.join(", "));
     }
     text += &format!(
         "/** The learned values of the constants. */\nconst learned = {};\n\
@@ -202,8 +202,8 @@ fn network(name: &str, weights: &Weights) -> (String, Vec<String>) {
 /// The numbers of an implicit method.
 fn solver(exported: &Exported, tableau: &Tableau) -> String {
     let list = |values: &[f64]| {
-        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
-        format!("[{}]", each.join(", "))
+        let numbers: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        format!("[{}]", numbers.join(", "))
     };
     let lower: Vec<String> = tableau.lower.iter().map(|row| list(row)).collect();
     let errors = match tableau.error {

@@ -168,8 +168,8 @@ pub fn digits(value: f64) -> String {
 pub fn rows(values: &[f64], indent: &str, number: impl Fn(f64) -> String) -> String {
     const NUMBERS_A_LINE: usize = 5;
     let lines = values.chunks(NUMBERS_A_LINE).map(|chunk| {
-        let each: Vec<String> = chunk.iter().map(|v| number(*v)).collect();
-        format!("{indent}{}", each.join(", "))
+        let numbers: Vec<String> = chunk.iter().map(|v| number(*v)).collect();
+        format!("{indent}{}", numbers.join(", "))
     });
     lines.collect::<Vec<_>>().join(",\n")
 }

@@ -56,8 +56,8 @@ fn number(value: f64) -> String {
 }
 
 fn texts<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let each: Vec<String> = values.map(python_text).collect();
-    format!("[{}]", each.join(", "))
+    let texts: Vec<String> = values.map(python_text).collect();
+    format!("[{}]", texts.join(", "))
 }
 
 fn array(values: &[f64]) -> String {

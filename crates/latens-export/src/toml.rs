@@ -71,10 +71,10 @@ impl<'a> Writer<'a> {
         let constants = file.constants.iter().map(|(n, _)| &n.value);
         let inputs = file.inputs.iter().map(|input| &input.name.value);
         let expressions = file.expressions.iter().map(|(n, _)| &n.value);
-        let own = file.states.iter().map(|s| &s.name.value);
+        let states = file.states.iter().map(|s| &s.name.value);
         let unknowns = file.unknowns.iter().map(|u| &u.name.value);
         let tables = file.tables.iter().map(|t| &t.name.value);
-        let all = constants.chain(inputs).chain(expressions).chain(own);
+        let all = constants.chain(inputs).chain(expressions).chain(states);
         taken.extend(all.chain(unknowns).chain(tables).cloned());
         let networks = exported.model.system.networks().iter().enumerate();
         let bases = networks.map(|(i, network)| {
