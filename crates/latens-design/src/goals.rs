@@ -106,13 +106,13 @@ impl<'g> Goals<'g> {
 
     /// Each with what is known of it now.
     pub fn now(&self) -> Vec<GoalNow> {
-        let mut now: Vec<GoalNow> = self.goals.iter().map(|g| g.now.clone()).collect();
-        now.extend(self.ahead.as_ref().map(|ahead| GoalNow {
+        let mut current: Vec<GoalNow> = self.goals.iter().map(|g| g.now.clone()).collect();
+        current.extend(self.ahead.as_ref().map(|ahead| GoalNow {
             name: ahead.record.name.clone(),
             kind: "prediction".into(),
             std: ahead.now,
         }));
-        now
+        current
     }
 
     /// What is left of each after a record, as a part of what it is now.
@@ -141,14 +141,14 @@ impl<'g> Goals<'g> {
     pub fn worth(&self, looked: &Looked) -> f64 {
         let kinds = self.goals.iter().map(|g| g.now.kind.as_str());
         let kinds = kinds.chain(self.ahead.as_ref().map(|_| "prediction"));
-        let by = self.by();
-        if by == "formulas" {
+        let basis = self.by();
+        if basis == "formulas" {
             // one that leads where a formula cannot go tells it apart
             return looked.apart.map_or(f64::INFINITY, |(value, _)| value);
         }
         let parts_left = kinds
             .zip(&looked.left)
-            .filter(|(kind, _)| by.starts_with(kind));
+            .filter(|(kind, _)| basis.starts_with(kind));
         -parts_left
             .map(|(_, left)| left.max(f64::MIN_POSITIVE).ln())
             .sum::<f64>()

@@ -245,7 +245,7 @@ pub fn design(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Outcome
             start: states.zip(setup.start.iter().copied()).collect(),
             inputs: inputs.zip(setup.words.iter().cloned()).collect(),
             measured: names
-                .filter(|(_, is)| **is)
+                .filter(|(_, is_measured)| **is_measured)
                 .map(|(m, _)| m.name.clone())
                 .collect(),
             every: looked.every,

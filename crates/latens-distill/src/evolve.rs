@@ -209,7 +209,7 @@ impl<'t> Island<'t> {
         let place = self.random.random_range(0..tree.size());
         match self.random.random_range(0..8) {
             0 | 1 => {
-                let by = (2.0 * (self.random.random::<f64>() - 0.5)).exp();
+                let factor = (2.0 * (self.random.random::<f64>() - 0.5)).exp();
                 let sign = if self.random.random_bool(0.1) {
                     -1.0
                 } else {
@@ -218,8 +218,8 @@ impl<'t> Island<'t> {
                 let mut constants = tree.constants();
                 let count = constants.len();
                 if count > 0 {
-                    let which = self.random.random_range(0..count);
-                    *constants[which] *= sign * by;
+                    let place = self.random.random_range(0..count);
+                    *constants[place] *= sign * factor;
                 }
             }
             2 => {
@@ -337,13 +337,13 @@ impl<'t> Island<'t> {
             loop {
                 let others = (0..columns.len()).filter(|k| !chosen.contains(k));
                 let more = others.filter_map(|k| {
-                    let with = [chosen.as_slice(), &[k]].concat();
-                    let (reached, factors) = judge(&with)?;
-                    Some((reached, with, factors))
+                    let extended = [chosen.as_slice(), &[k]].concat();
+                    let (reached, factors) = judge(&extended)?;
+                    Some((reached, extended, factors))
                 });
                 match more.min_by(|a, b| a.0.total_cmp(&b.0)) {
-                    Some((better, with, with_factors)) if better < reached => {
-                        (reached, chosen, factors) = (better, with, with_factors);
+                    Some((better, extended, with_factors)) if better < reached => {
+                        (reached, chosen, factors) = (better, extended, with_factors);
                     }
                     _ => break,
                 }

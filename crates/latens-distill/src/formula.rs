@@ -26,7 +26,7 @@ pub struct Formula {
 }
 
 /// Replaces `#1`, or `$1`, by other texts.
-pub fn fill(text: &str, mark: char, with: impl Fn(usize) -> String) -> String {
+pub fn fill(text: &str, mark: char, replacement: impl Fn(usize) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(mark) {
@@ -34,7 +34,7 @@ pub fn fill(text: &str, mark: char, with: impl Fn(usize) -> String) -> String {
         let (number, after) = after.split_at(end.unwrap_or(after.len()));
         out += before;
         match number.parse::<usize>() {
-            Ok(number) if number > 0 => out += &with(number - 1),
+            Ok(number) if number > 0 => out += &replacement(number - 1),
             _ => out.push(mark),
         }
         rest = after;

@@ -65,9 +65,9 @@ pub(crate) fn next(
 ) -> Vec<Choice> {
     let mut known = looked_at.to_vec();
     let records = Records::of(&base.fit);
-    let here = |choice: &Choice| records.corrected(model, fronts, choice);
+    let corrected = |choice: &Choice| records.corrected(model, fronts, choice);
     let base = base.choice_as_fitted();
-    let Some((_, left)) = here(&base) else {
+    let Some((_, left)) = corrected(&base) else {
         return vec![];
     };
     // nothing can gain more than all of the misfit
@@ -92,7 +92,7 @@ pub(crate) fn next(
             }
             known.push(its_parts);
             asked += 1;
-            if let Some((choice, foreseen)) = here(&choice) {
+            if let Some((choice, foreseen)) = corrected(&choice) {
                 found.push(Foreseen {
                     choice,
                     score: foreseen.score(&records),
@@ -238,12 +238,12 @@ impl<'f> Records<'f> {
                 let length = 0.5f64.powi(halved as i32);
                 let moved = theta.iter().zip(&step).map(|(t, s)| t + length * s);
                 let moved: Vec<f64> = moved.collect();
-                let there = self.ask(&model, &moved)?;
-                (there.misfit < at.misfit).then_some((moved, there))
+                let ahead = self.ask(&model, &moved)?;
+                (ahead.misfit < at.misfit).then_some((moved, ahead))
             });
-            let Some((moved, there)) = better else { break };
-            let gain = at.misfit - there.misfit;
-            (theta, at) = (moved, there);
+            let Some((moved, ahead)) = better else { break };
+            let gain = at.misfit - ahead.misfit;
+            (theta, at) = (moved, ahead);
             if gain < 0.1 {
                 break;
             }

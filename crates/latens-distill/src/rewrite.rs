@@ -41,9 +41,9 @@ pub fn rewrite(model: &Model, replacements: &[Replacement]) -> Result<String, Er
     edits.sort_by_key(|(range, _)| range.start);
     let mut text = String::new();
     let mut at = 0;
-    for (range, with) in edits {
+    for (range, replacement) in edits {
         text += &model.text[at..range.start];
-        text += &with;
+        text += &replacement;
         at = range.end;
     }
     text += &model.text[at..];
@@ -105,9 +105,9 @@ fn written(expr: &Expr, model: &Model, replacements: &[Replacement], file: &Mode
             find(argument, model, replacements, file, &mut inner);
             inner.sort_by_key(|(range, _)| range.start);
             let (mut text, mut at) = (String::new(), argument.span.start);
-            for (range, with) in inner {
+            for (range, replacement) in inner {
                 text += &model.text[at..range.start];
-                text += &with;
+                text += &replacement;
                 at = range.end;
             }
             text + &model.text[at..argument.span.end]

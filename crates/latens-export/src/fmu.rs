@@ -119,9 +119,9 @@ fn library(sources: &[(String, String)], compiled: &[&str]) -> Result<Option<Vec
         return Ok(None);
     }
     let folder = env::temp_dir().join(format!("latens-fmu-{}-{:p}", std::process::id(), sources));
-    let made = compile(&compiler, &folder, sources, compiled);
+    let library = compile(&compiler, &folder, sources, compiled);
     let _ = fs::remove_dir_all(&folder);
-    made.map(Some).map_err(|source| Error::Io {
+    library.map(Some).map_err(|source| Error::Io {
         action: "compile",
         path: folder,
         source,

@@ -203,9 +203,9 @@ impl<'a> Onnx<'a> {
     }
 
     /// a + factor b, of each.
-    fn moved(&mut self, from: &[String], factor: f64, by: &[String]) -> Vec<String> {
+    fn moved(&mut self, from: &[String], factor: f64, changes: &[String]) -> Vec<String> {
         let factor = self.number(factor);
-        let pairs = from.iter().zip(by);
+        let pairs = from.iter().zip(changes);
         pairs
             .map(|(a, b)| {
                 let change = self.op("Mul", &[&factor, b]);

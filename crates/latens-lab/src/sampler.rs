@@ -154,10 +154,10 @@ pub fn sample(fit: &Fit, options: &Options) -> Result<Vec<SampledConstant>, Erro
 fn joint_factor(fit: &Fit, d: usize) -> Result<Vec<f64>, Error> {
     let draws = fit.parameter_draws(DRAWS);
     let mut points = vec![];
-    for some in draws.chunks(CHUNK_DRAWS) {
-        let mut batch: Vec<Vec<f64>> = some.to_vec();
+    for chunk in draws.chunks(CHUNK_DRAWS) {
+        let mut batch: Vec<Vec<f64>> = chunk.to_vec();
         for track in fit.trained() {
-            let states = fit.drawn_states(track, some);
+            let states = fit.drawn_states(track, chunk);
             for (point, drawn) in batch.iter_mut().zip(&states) {
                 let differences = drawn.row(0).iter().zip(track.smoothed.row(0));
                 point.extend(differences.map(|(x, mean)| x - mean));

@@ -195,7 +195,7 @@ fn slices(
             continue;
         }
         let at = |p: usize| low + size * p as f64 / (POINTS - 1) as f64;
-        let Some(through) = longest(&candidates, |sample| {
+        let Some(middle) = longest(&candidates, |sample| {
             let mut values = sample.arguments[place].clone();
             (0..POINTS)
                 .step_by(4)
@@ -207,7 +207,7 @@ fn slices(
         }) else {
             continue;
         };
-        let held = &through.arguments[place];
+        let held = &middle.arguments[place];
         let mut density = vec![0; BINS];
         for v in met() {
             density[(((v - low) / size * BINS as f64) as usize).min(BINS - 1)] += 1;
@@ -220,7 +220,7 @@ fn slices(
             let visited = evaluator.visited(&values);
             let outputs = evaluator.at(&values);
             let true_values =
-                truth.and_then(|t| t.on_slice(through.moment(), place, arguments, &values));
+                truth.and_then(|t| t.on_slice(middle.moment(), place, arguments, &values));
             for (k, points) in points.iter_mut().enumerate() {
                 let (value, std) = outputs[k];
                 points.push(SlicePoint {
@@ -236,7 +236,7 @@ fn slices(
             found.push(Slice {
                 argument: j,
                 held: held.clone(),
-                time: through.time(),
+                time: middle.time(),
                 points,
                 density: density.clone(),
             });

@@ -178,11 +178,11 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
             .filter(|_| signal.what == "estimate");
         if let Some(std) = std {
             let band = rows.iter().map(|&k| {
-                let (value, by) = (
+                let (value, half_width) = (
                     signal.values[k],
                     innovations::NORMAL_DEVIATIONS * std.values[k],
                 );
-                [time[k], value - by, value + by]
+                [time[k], value - half_width, value + half_width]
             });
             let label = if several { "" } else { "95 % band" };
             marks.push(Mark::new(class, label, Shape::Band(band.collect())));
@@ -213,8 +213,8 @@ pub fn motion(field: Field) -> Plot {
         .map(|v| (v[0] / size[0]).hypot(v[1] / size[1]))
         .fold(0.0, f64::max);
     let arrow = |foot: [f64; 2], v: [f64; 2]| {
-        let by = 1.0 / (cells * longest);
-        (foot, [v[0] * by, v[1] * by])
+        let unit = 1.0 / (cells * longest);
+        (foot, [v[0] * unit, v[1] * unit])
     };
     let learned = field.arrows.iter().map(|a| arrow(a.at, a.learned));
     let truth = field.arrows.iter();

@@ -164,8 +164,8 @@ fn fronts(found: &Distilled) -> Vec<Plot> {
         let of_curve = |p: &&FrontPoint| p.network == curve.network && p.output == curve.output;
         let points = found.front.iter().filter(of_curve);
         let points: Vec<[f64; 2]> = points.map(|p| [p.constants as f64, p.error]).collect();
-        let there = !points.is_empty();
-        there.then(|| Plot {
+        let has_points = !points.is_empty();
+        has_points.then(|| Plot {
             title: name(&curve.network, &curve.output, found),
             x: Axis {
                 label: "constants".into(),

@@ -99,8 +99,12 @@ fn scatter(same: &[OfRun], argument: usize, runs: &[Fit]) -> Plot {
     for OfRun { run, learned } in same {
         let class = if several { of_run(*run) } else { "estimate" };
         let ends = learned.along.iter().map(|p| {
-            let by = NORMAL_DEVIATIONS * p.std;
-            [p.arguments[argument], p.value - by, p.value + by]
+            let half_width = NORMAL_DEVIATIONS * p.std;
+            [
+                p.arguments[argument],
+                p.value - half_width,
+                p.value + half_width,
+            ]
         });
         let dots = learned
             .along
@@ -184,8 +188,8 @@ fn along_slice(same: &[OfRun], argument: usize, runs: &[Fit]) -> Vec<Mark> {
         }
         for (start, end) in stretches(&slice.points) {
             let ends = slice.points[start..end].iter().map(|p| {
-                let by = NORMAL_DEVIATIONS * p.std;
-                [p.at, p.value - by, p.value + by]
+                let half_width = NORMAL_DEVIATIONS * p.std;
+                [p.at, p.value - half_width, p.value + half_width]
             });
             let label = if start == 0 || marks.iter().all(|m: &Mark| m.label != band) {
                 band

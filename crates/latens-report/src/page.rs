@@ -375,8 +375,8 @@ fn play_part(runs: &[Fit]) -> String {
     } else {
         ""
     };
-    let group = |id: &str, title: &str, there: bool| {
-        if there {
+    let group = |id: &str, title: &str, is_present: bool| {
+        if is_present {
             format!("<fieldset id=\"{id}\"><legend>{title}</legend></fieldset>\n")
         } else {
             format!("<div id=\"{id}\"></div>\n")

@@ -117,8 +117,8 @@ fn reach(met: impl Iterator<Item = f64>) -> [f64; 2] {
         return [0.0, 1.0];
     }
     let size = (high - low).max(0.1 * high.abs().max(low.abs()));
-    let by = SLIDER_MARGIN * if size > 0.0 { size } else { 1.0 };
-    [low - by, high + by]
+    let margin = SLIDER_MARGIN * if size > 0.0 { size } else { 1.0 };
+    [low - margin, high + margin]
 }
 
 /// From where to where a constant is worth trying: what the data allow, the guess, and as much again as it
@@ -126,13 +126,17 @@ fn reach(met: impl Iterator<Item = f64>) -> [f64; 2] {
 fn slider(unknown: &Unknown, value: f64, std: f64) -> [f64; 2] {
     const SLIDER_DEVIATIONS: f64 = 4.0;
     const SLIDER_PART: f64 = 0.5;
-    let by = (SLIDER_DEVIATIONS * std)
+    let half_width = (SLIDER_DEVIATIONS * std)
         .min(10.0 * value.abs())
         .max(SLIDER_PART * value.abs());
-    let by = if by > 0.0 { by } else { unknown.scale };
+    let half_width = if half_width > 0.0 {
+        half_width
+    } else {
+        unknown.scale
+    };
     let (low, high) = (
-        (value - by).min(unknown.guess),
-        (value + by).max(unknown.guess),
+        (value - half_width).min(unknown.guess),
+        (value + half_width).max(unknown.guess),
     );
     let least = if unknown.positive {
         0.05 * value.min(unknown.guess).abs()
@@ -149,10 +153,10 @@ fn draws(shown: &Fit) -> (String, usize) {
     let kept = shown.draws.len().min(most);
     let moved = shown.draws[..kept].iter().flat_map(|draw| {
         let entries = draw.iter().zip(theta).enumerate();
-        entries.map(|(i, (by, at))| match unknowns.get(i) {
+        entries.map(|(i, (change, at))| match unknowns.get(i) {
             // the model in the page has constants, and not what they are made of
-            Some(unknown) => unknown.slope(*at) * by,
-            None => *by,
+            Some(unknown) => unknown.slope(*at) * change,
+            None => *change,
         })
     });
     // what the data determine is what is left of large parts that cancel: all digits count

@@ -30,7 +30,7 @@ pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
     let alarms = alarms(facts);
     let contradicted = contradictions(facts).into_iter();
     let stopped = words::stopped(facts, name);
-    let stopped = stopped.map(|how| format!("This run is not finished: it was {how}."));
+    let stopped = stopped.map(|ending| format!("This run is not finished: it was {ending}."));
     Verdict {
         sentences: [
             quality(model, facts),
@@ -132,7 +132,7 @@ fn quality(model: &Model, facts: &Facts) -> String {
                 .map(|(.., part)| part);
             let floor = noise.fold(RESOLUTION, f64::max);
             let contradicted = is_contradicted(facts);
-            let how = match error {
+            let closeness = match error {
                 e if e < RESOLUTION => "to within what the data resolve",
                 e if e < 1.3 * floor && !contradicted => "as closely as the noise allows",
                 e if e < CLOSE_ERROR => "closely",
@@ -140,7 +140,7 @@ fn quality(model: &Model, facts: &Facts) -> String {
                 _ => "poorly",
             };
             format!(
-                "Simulated freely, without looking at the data again, the model follows {data} {how}: it errs by {} of the range of {channel}, the worst channel{}",
+                "Simulated freely, without looking at the data again, the model follows {data} {closeness}: it errs by {} of the range of {channel}, the worst channel{}",
                 text::percent(error),
                 if contradicted {
                     ", and not by noise alone"
@@ -214,9 +214,9 @@ fn trust(model: &Model, facts: &Facts) -> String {
             text::percent(DETERMINED)
         ));
     } else if !hidden.is_empty() {
-        let is = if hidden.len() == 1 { "is" } else { "are" };
+        let verb = if hidden.len() == 1 { "is" } else { "are" };
         parts.push(format!(
-            "{} {is} well determined by the data along the record{}",
+            "{} {verb} well determined by the data along the record{}",
             text::list(&hidden),
             words::up_to_sign(facts)
         ));
@@ -235,12 +235,12 @@ fn trust(model: &Model, facts: &Facts) -> String {
         ));
     }
     if let Some((channel, factor)) = bands_wrong(facts) {
-        let how = if factor > 1.0 {
+        let change = if factor > 1.0 {
             "far larger than a filter expects, so that bands of estimates are too narrow"
         } else {
             "far smaller than a filter expects, so that bands of estimates are too wide"
         };
-        parts.push(format!("the surprises in {channel} are {how}"));
+        parts.push(format!("the surprises in {channel} are {change}"));
     }
     if let Some(evidence) = &facts.evidence {
         let (known, all) = (evidence.determined.round() as usize, evidence.directions);

@@ -104,9 +104,9 @@ pub fn dependence(facts: &Facts) -> Vec<String> {
 fn trading(facts: &Facts) -> Vec<String> {
     let groups = fit::trading(facts).into_iter();
     let words = groups.map(|(names, weakest)| {
-        let how = if names.len() == 2 { "a correlation" } else { "correlations" };
+        let noun = if names.len() == 2 { "a correlation" } else { "correlations" };
         format!(
-            "{} trade off, with {how} of at least {weakest:.3} in size: each by itself is known less well than they are together",
+            "{} trade off, with {noun} of at least {weakest:.3} in size: each by itself is known less well than they are together",
             text::list(&names)
         )
     });

@@ -172,11 +172,11 @@ impl Arguments {
 }
 
 /// `NAME=REST`.
-fn assigned(text: &str, how: &str) -> Result<(String, String), Failure> {
+fn assigned(text: &str, expected: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('=');
     let parts = parts.filter(|(name, rest)| !name.trim().is_empty() && !rest.trim().is_empty());
-    let (name, rest) =
-        parts.ok_or_else(|| Failure::Message(format!("`{text}` has no name and value: {how}")))?;
+    let (name, rest) = parts
+        .ok_or_else(|| Failure::Message(format!("`{text}` has no name and value: {expected}")))?;
     Ok((name.trim().to_owned(), rest.trim().to_owned()))
 }
 

@@ -107,10 +107,10 @@ fn check(place: &Path, arguments: &Arguments) -> Result<(), Failure> {
     let files = std::fs::read_dir(place).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
     files.sort();
-    let there = files
+    let existing = files
         .into_iter()
         .find(|path| numbered(path) || path.ends_with(PAGE_FILE));
-    match there {
+    match existing {
         Some(path) if !arguments.force => Err(Error::Setting(format!(
             "{} exists; name another folder, or overwrite with ⟦force⟧",
             path.display()

@@ -82,14 +82,14 @@ pub(super) fn run(
     if matches!(client.kind, Kind::Latens) {
         return read_back(fit, folder, reference);
     }
-    let there = match client.kind {
+    let available = match client.kind {
         Kind::Latens => true,
         Kind::Python => python(client.name, folder)?,
         Kind::C => compiled(folder)?,
         Kind::Node => node(folder)?,
         Kind::Chromium => chromium::run(folder)?,
     };
-    if !there {
+    if !available {
         return Ok(Found::Missing);
     }
     let (n, c) = (fit.model.states.len(), fit.model.measurements.len());

@@ -88,8 +88,8 @@ pub fn prepare(
             _ => "exported",
         };
         match export(fit, target, stem) {
-            Ok(made) => {
-                for file in made.files {
+            Ok(exported) => {
+                for file in exported.files {
                     let path = folder.join(&file.name);
                     fs::write(&path, &file.bytes).map_err(|e| file_error("write", &path, e))?;
                 }

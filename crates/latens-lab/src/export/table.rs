@@ -220,8 +220,8 @@ fn program(fit: &Fit, reference: &Reference, folder: &Path) -> Result<Option<f64
             let status = command.status();
             status.map_err(|e| file_error("run", &latens, e))?;
         }
-        let taken = children().zip(before).map(|(after, before)| after - before);
-        Ok(taken.unwrap_or(f64::NAN) / PASSES as f64)
+        let seconds = children().zip(before).map(|(after, before)| after - before);
+        Ok(seconds.unwrap_or(f64::NAN) / PASSES as f64)
     };
     let all = reference.samples.len();
     let time = (seconds(all)? - seconds(1)?) / (all - 1) as f64;

@@ -200,11 +200,11 @@ pub struct Run {
 }
 
 impl From<&Prediction> for Run {
-    fn from(made: &Prediction) -> Self {
+    fn from(prediction: &Prediction) -> Self {
         Self {
-            from: made.from,
-            states: made.states.as_slice().to_vec(),
-            outputs: made.outputs.as_slice().to_vec(),
+            from: prediction.from,
+            states: prediction.states.as_slice().to_vec(),
+            outputs: prediction.outputs.as_slice().to_vec(),
         }
     }
 }
@@ -281,12 +281,17 @@ fn inside(
 }
 
 /// Counts what lies in the bands of a prediction: of measured channels, of hidden states.
-fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) -> [Coverage; 2] {
-    let (c, n, from) = (clean.d_y, model.states.len(), made.from);
+fn bands(
+    model: &Model,
+    records: &Records,
+    clean: &Record,
+    prediction: &Prediction,
+) -> [Coverage; 2] {
+    let (c, n, from) = (clean.d_y, model.states.len(), prediction.from);
     let mut counted = [Coverage::default(); 2];
     for k in 0..c {
-        let run = column(made.outputs.as_slice(), k, c, 0);
-        let deviations = column(made.output_deviations.as_slice(), k, c, 0);
+        let run = column(prediction.outputs.as_slice(), k, c, 0);
+        let deviations = column(prediction.output_deviations.as_slice(), k, c, 0);
         let truth = column(&clean.outputs, k, c, from);
         counted[0] = counted[0].and(inside(run, deviations, truth));
     }
@@ -294,8 +299,8 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
     let truth = clean.truth.as_deref().unwrap_or(&[]);
     for (i, j) in shared(model, &records.right) {
         if !shown.contains(&Some(i)) {
-            let run = column(made.states.as_slice(), i, n, 0);
-            let deviations = column(made.deviations.as_slice(), i, n, 0);
+            let run = column(prediction.states.as_slice(), i, n, 0);
+            let deviations = column(prediction.deviations.as_slice(), i, n, 0);
             let truth = column(truth, j, clean.d_x, from);
             counted[1] = counted[1].and(inside(run, deviations, truth));
         }
@@ -328,15 +333,15 @@ pub fn fitted(place: &Place, model: &Model, records: &Records) -> Result<LatensR
     }
     let outcome = job.run(&mut Quiet)?;
     let fit = &outcome.fit;
-    let made: Vec<Prediction> = job
+    let predictions: Vec<Prediction> = job
         .test
         .iter()
         .map(|test| fit.free_run(&test.record, Start::WarmUp(Start::samples(&test.record))))
         .collect();
-    let runs: Vec<Run> = made.iter().map(Run::from).collect();
+    let runs: Vec<Run> = predictions.iter().map(Run::from).collect();
     let mut counted = [Coverage::default(); 2];
-    for (made, clean) in made.iter().zip(&records.clean) {
-        let more = bands(&fit.model, records, clean, made);
+    for (prediction, clean) in predictions.iter().zip(&records.clean) {
+        let more = bands(&fit.model, records, clean, prediction);
         counted = [counted[0].and(more[0]), counted[1].and(more[1])];
     }
     let verdict = verdict::of_run(fit);
@@ -388,12 +393,12 @@ fn constants(place: &Place, fit: &Fit) -> Result<BTreeMap<String, Constant>, Err
 /// Runs a cell's fit on this thread; `None` where somebody stopped it.
 pub fn run(place: &Place, model: &Model, records: &Records) -> Option<Cell> {
     let started = ThreadTime::now();
-    let came = catch_unwind(AssertUnwindSafe(|| fitted(place, model, records)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| fitted(place, model, records)));
     let seconds = started.elapsed().as_secs_f64();
     if host::asked() {
         return None;
     }
-    let (latens, failure) = match came {
+    let (latens, failure) = match outcome {
         Ok(Ok(result)) => (Some(result), None),
         Ok(Err(error)) => (None, Some(error.to_string())),
         Err(_) => (None, Some("it panicked".into())),

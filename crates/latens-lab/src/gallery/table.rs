@@ -63,7 +63,7 @@ fn shown_error(error: Option<f64>) -> String {
 
 /// A cell in a line, as progress.
 pub fn line(cell: &Cell) -> String {
-    let came = match (&cell.latens, &cell.failure) {
+    let outcome = match (&cell.latens, &cell.failure) {
         (Some(result), _) => shown_error(result.errors.measured),
         (None, why) => format!("failed, {}", why.as_deref().unwrap_or("unknown why")),
     };
@@ -76,7 +76,7 @@ pub fn line(cell: &Cell) -> String {
         ),
     };
     format!(
-        "{}, {} %, {}: {came} in {}{other}",
+        "{}, {} %, {}: {outcome} in {}{other}",
         cell.problem,
         cell.noise,
         cell.variant.name(),

@@ -461,9 +461,9 @@ fn learn(
 }
 
 /// Fills in the scores, and what figures need.
-fn scored(system: &System, came: &Trained, cell: &mut Cell) {
+fn scored(system: &System, trained: &Trained, cell: &mut Cell) {
     let (model, record) = (&system.model, &system.record);
-    let nrmse = errors(model, record, came.run());
+    let nrmse = errors(model, record, trained.run());
     let hidden = model.hidden();
     let names = hidden.iter().map(|&i| &nrmse[&model.states[i].name]);
     let (all, of_hidden) = (mean(nrmse.values()), mean(names));
@@ -481,11 +481,11 @@ fn scored(system: &System, came: &Trained, cell: &mut Cell) {
         .into_iter()
         .map(|(name, e)| (name, finite(e)))
         .collect();
-    cell.trajectory = thinned(model, record, came.run());
-    if let Trained::Rival(outcome) = came
+    cell.trajectory = thinned(model, record, trained.run());
+    if let Trained::Rival(outcome) = trained
         && matches!(outcome.learned, Learned::Latent(_))
     {
-        let aligned = pr_ssm::align(came.run(), record);
+        let aligned = pr_ssm::align(trained.run(), record);
         let names = model.states.iter().map(|s| s.name.clone());
         cell.aligned = names.zip(aligned.into_iter().map(finite)).collect();
     }
@@ -499,19 +499,19 @@ fn scored(system: &System, came: &Trained, cell: &mut Cell) {
         let Ok(other) = simulate(model, &simulation) else {
             continue;
         };
-        let run = came.held_out(number, &other);
+        let run = trained.held_out(number, &other);
         cell.held_out.push(thinned(model, &other, &run));
         tests.push(mean(errors(model, &other, &run).values()));
     }
     if let Some(test) = &system.test {
-        let (from, run) = came.tested(test);
+        let (from, run) = trained.tested(test);
         let rest = test.slice(from..test.len());
         cell.held_out.push(thinned(model, &rest, &run));
         tests.push(mean(errors(model, &rest, &run).values()));
     }
     cell.score.heldout_mean = finite(mean(tests.iter()));
-    if let Some(theta) = came.theta() {
+    if let Some(theta) = trained.theta() {
         let points = field_points(model, record);
-        cell.field = field(&came.model().system, theta, &points);
+        cell.field = field(&trained.model().system, theta, &points);
     }
 }

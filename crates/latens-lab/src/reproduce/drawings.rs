@@ -239,9 +239,12 @@ fn visible(values: impl Iterator<Item = f64>, reference: Option<&Reference>) -> 
         }
     };
     let [low, high] = inner;
-    let by = beyond * (high - low);
+    let margin = beyond * (high - low);
     let [least, most] = ends(all.iter().copied()).unwrap_or(inner);
-    let (low, high) = (low.min(least.max(low - by)), high.max(most.min(high + by)));
+    let (low, high) = (
+        low.min(least.max(low - margin)),
+        high.max(most.min(high + margin)),
+    );
     let margin = 0.06 * (high - low).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
     Some([low - margin, high + margin])
 }

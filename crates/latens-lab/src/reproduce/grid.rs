@@ -100,13 +100,13 @@ pub fn run(
 /// A cell in a line.
 fn said(cell: &Cell) -> String {
     let score = &cell.score;
-    let came = match (score.status, score.nrmse_mean) {
+    let outcome = match (score.status, score.nrmse_mean) {
         (Status::Ok, Some(mean)) => format!("{mean:.1e}"),
         (Status::Diverged, _) => "diverged".into(),
         _ => format!("failed, {}", cell.why.as_deref().unwrap_or("unknown why")),
     };
     format!(
-        "{}, {}, seed {}: {came} in {}",
+        "{}, {}, seed {}: {outcome} in {}",
         score.system,
         score.method,
         score.seed,

@@ -191,8 +191,8 @@ fn chosen_systems(names: &[String]) -> Result<Vec<System>, Error> {
 /// The training and test record of a system that has no truth, where they are at hand.
 fn measured(name: &str, model: &Model) -> Result<Option<(Record, Record)>, Error> {
     let given = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|a| a.join("shared/datasets"));
+    let directory = std::env::current_dir().unwrap_or_default();
+    let above = directory.ancestors().map(|a| a.join("shared/datasets"));
     let folders: Vec<PathBuf> = given.into_iter().chain(above).collect();
     let find = |part: &str| {
         let files = folders

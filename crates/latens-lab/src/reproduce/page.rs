@@ -167,7 +167,7 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
             rows.iter()
                 .find(|r| (r.system, r.method) == (*system, method))
         };
-        let here = methods.iter().map(|method| {
+        let cells = methods.iter().map(|method| {
             let Some(row) = row_of(method) else {
                 return (String::new(), None);
             };
@@ -186,7 +186,7 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
             (figure.as_ref().map_or(String::new(), soft), figure)
         });
         let constant = constants.get(*system);
-        let mut column = marked(&here.collect::<Vec<_>>());
+        let mut column = marked(&cells.collect::<Vec<_>>());
         column.push(constant.map_or(String::new(), soft));
         columns.push(column);
         head.push("here".into());

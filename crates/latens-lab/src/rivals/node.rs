@@ -74,12 +74,12 @@ impl Loss for Windows<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, offsets) = parameters.split_at(p);
         let (by_theta, by_offsets) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let windows: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
         let count = windows::measurements(self.problem.records, &windows).max(1);
         let weight = 1.0 / count as f64;
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&windows) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self.starts.state(k, offsets);
             let rollout = &mut self.rollout;
             loss += rollout.gradient(theta, &start, window, weight, by_theta);

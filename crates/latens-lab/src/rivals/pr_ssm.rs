@@ -279,9 +279,9 @@ impl PrSsm {
             );
             for (i, &d) in order.iter().enumerate() {
                 let Scale { center, scale } = self.scale(d, sizes[i]);
-                let here = run[t * latent + d];
-                let next = run.get((t + 1) * latent + d).copied().unwrap_or(here);
-                states.row_mut(k)[i] = center + scale * (here + part * (next - here));
+                let value = run[t * latent + d];
+                let next = run.get((t + 1) * latent + d).copied().unwrap_or(value);
+                states.row_mut(k)[i] = center + scale * (value + part * (next - value));
             }
         }
         states

@@ -258,11 +258,11 @@ impl Loss for Recognised<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, weights) = parameters.split_at(p);
         let (by_theta, by_weights) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let windows: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
         let weight = 1.0 / windows::measurements(self.problem.records, &windows).max(1) as f64;
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&windows) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self
                 .recognition
                 .evaluate(weights, &self.features[k], &mut self.trace);

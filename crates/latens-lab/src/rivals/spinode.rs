@@ -367,12 +367,12 @@ impl Loss for Fitted<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, offsets) = parameters.split_at(p);
         let (by_theta, by_offsets) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let windows: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
         let weight = 1.0 / windows::measurements(self.problem.records, &windows).max(1) as f64;
         let mut by_diffusion = vec![0.0; self.still.len()];
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&windows) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self.starts.state(k, offsets);
             let gradients = Gradients {
                 by_theta,
@@ -465,12 +465,12 @@ impl Fitted<'_> {
                 let diffusion: Vec<f64> = pairs.map(|(l, u)| l.exp() * u).collect();
                 gradient.fill(0.0);
                 let mut ignored = vec![0.0; self.theta.len()];
-                let taken = self.fitted.batches.next(self.fitted.size);
+                let batch = self.fitted.batches.next(self.fitted.size);
                 let mut loss = 0.0;
-                for &k in &taken {
+                for &k in &batch {
                     let window = self.fitted.windows[k].clone();
                     let start = self.fitted.starts.state(k, self.offsets);
-                    let weight = 1.0 / (taken.len() * window.samples.len()) as f64;
+                    let weight = 1.0 / (batch.len() * window.samples.len()) as f64;
                     let gradients = Gradients {
                         by_theta: &mut ignored,
                         by_diffusion: gradient,

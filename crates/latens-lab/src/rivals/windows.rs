@@ -386,13 +386,13 @@ mod tests {
             let mut batches = Batches::new(9, Pcg64::seed_from_u64(seed));
             (0..6).map(|_| batches.next(3)).collect::<Vec<_>>()
         };
-        let taken = take(1);
-        for turn in taken.chunks(3) {
+        let batch = take(1);
+        for turn in batch.chunks(3) {
             let mut all = turn.concat();
             all.sort_unstable();
             assert_eq!(all, (0..9).collect::<Vec<_>>());
         }
-        assert_eq!(taken, take(1));
-        assert_ne!(taken, take(2));
+        assert_eq!(batch, take(1));
+        assert_ne!(batch, take(2));
     }
 }

@@ -106,11 +106,13 @@ impl Path {
     }
 
     /// Moved, turned or made larger.
-    pub fn through(&self, by: &Transform) -> Self {
+    pub fn through(&self, transform: &Transform) -> Self {
         let segments = self.0.iter().map(|segment| match *segment {
-            Segment::Move(p) => Segment::Move(by.at(p)),
-            Segment::Line(p) => Segment::Line(by.at(p)),
-            Segment::Curve(a, b, c) => Segment::Curve(by.at(a), by.at(b), by.at(c)),
+            Segment::Move(p) => Segment::Move(transform.at(p)),
+            Segment::Line(p) => Segment::Line(transform.at(p)),
+            Segment::Curve(a, b, c) => {
+                Segment::Curve(transform.at(a), transform.at(b), transform.at(c))
+            }
             Segment::Close => Segment::Close,
         });
         Self(segments.collect())
