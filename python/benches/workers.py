@@ -45,8 +45,8 @@ steps = 60
 
 def spent():
     """Seconds of processor time, of this process and of its children that have ended."""
-    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return [usage.ru_utime + usage.ru_stime for usage in each]
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return [usage.ru_utime + usage.ru_stime for usage in usages]
 
 
 def bits(fit):
@@ -109,14 +109,14 @@ def main():
     rows = [
         {
             "way": way,
-            "seconds": statistics.median(own),
-            "all": own,
-            "ratio": statistics.median(own) / first,
+            "seconds": statistics.median(times),
+            "all": times,
+            "ratio": statistics.median(times) / first,
             "own": statistics.median(here for here, _ in processor[way]),
             "processes": statistics.median(there for _, there in processor[way]),
             "same": set(digests[way]) == {digests["one process, two threads"][0]},
         }
-        for way, own in seconds.items()
+        for way, times in seconds.items()
     ]
     found = {"records": o.records, "samples": len(records[0].t), "parameters": len(fit._raw.theta()[0]), "rows": rows}
     if o.json:

@@ -282,8 +282,8 @@ class Constants(Mapping[str, Constant]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        each = (f"{name}: {c.value:.6g} ± {c.std:.2g} {c.unit}".rstrip() for name, c in self.items())
-        return f"<latens.Constants {', '.join(each)}>"
+        lines = (f"{name}: {c.value:.6g} ± {c.std:.2g} {c.unit}".rstrip() for name, c in self.items())
+        return f"<latens.Constants {', '.join(lines)}>"
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each constant.

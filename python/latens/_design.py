@@ -78,11 +78,11 @@ class Design:
         keys = ("rank", "start", "inputs", "measured", "every", "samples", "outside", "apart", "closest")
         experiments = [
             Experiment(
-                **{key: one[key] for key in keys},
-                left=dict(zip(names, one["left"])),
+                **{key: experiment[key] for key in keys},
+                left=dict(zip(names, experiment["left"])),
                 columns=runs[place] if place < len(runs) else {},
             )
-            for place, one in enumerate(found["experiments"])
+            for place, experiment in enumerate(found["experiments"])
         ]
         return cls(
             experiments,
@@ -121,14 +121,14 @@ class Design:
 
         rows = [
             {
-                "rank": one.rank,
-                **{f"start_{name}": value for name, value in one.start.items()},
-                **one.inputs,
-                **{f"left_{name}": value for name, value in one.left.items()},
-                "apart": one.apart,
-                "outside": one.outside,
+                "rank": experiment.rank,
+                **{f"start_{name}": value for name, value in experiment.start.items()},
+                **experiment.inputs,
+                **{f"left_{name}": value for name, value in experiment.left.items()},
+                "apart": experiment.apart,
+                "outside": experiment.outside,
             }
-            for one in self.experiments
+            for experiment in self.experiments
         ]
         frame: pandas.DataFrame = pandas.DataFrame(rows).set_index("rank")
         return frame

@@ -125,29 +125,29 @@ class Distillation:
 
         formulas = [
             Formula(
-                rank=one["rank"],
-                expressions={name(e): e["text"] for e in one["expressions"]},
-                with_values={name(e): e["with_values"] for e in one["expressions"]},
-                constants={c["name"]: Uncertain(c["value"], c["std"], c["unit"]) for c in one["constants"]},
-                evidence=one["evidence"],
-                free_run=one["free_run"],
-                validation=one["validation"],
-                size=one["size"],
-                proposed=one["proposed"],
-                model_text=one["model"],
+                rank=formula["rank"],
+                expressions={name(e): e["text"] for e in formula["expressions"]},
+                with_values={name(e): e["with_values"] for e in formula["expressions"]},
+                constants={c["name"]: Uncertain(c["value"], c["std"], c["unit"]) for c in formula["constants"]},
+                evidence=formula["evidence"],
+                free_run=formula["free_run"],
+                validation=formula["validation"],
+                size=formula["size"],
+                proposed=formula["proposed"],
+                model_text=formula["model"],
             )
-            for one in found["formulas"]
+            for formula in found["formulas"]
         ]
         network = {key: found[f"network_{key}"] for key in ("evidence", "free_run", "validation")}
         curves = {
-            name(one): FormulaCurve(
-                arguments=one["arguments"],
-                points={text: np.array([p[j] for p in one["points"]]) for j, text in enumerate(one["arguments"])},
-                values=np.array(one["values"], dtype=float),
-                std=np.array(one["std"], dtype=float),
-                formulas={k + 1: np.array(values, dtype=float) for k, values in enumerate(one["formulas"])},
+            name(curve): FormulaCurve(
+                arguments=curve["arguments"],
+                points={text: np.array([p[j] for p in curve["points"]]) for j, text in enumerate(curve["arguments"])},
+                values=np.array(curve["values"], dtype=float),
+                std=np.array(curve["std"], dtype=float),
+                formulas={k + 1: np.array(values, dtype=float) for k, values in enumerate(curve["formulas"])},
             )
-            for one in found["curves"]
+            for curve in found["curves"]
         }
         return cls(formulas, found["equally_good"], found["verdict"], found["front"], network, curves, page)
 

@@ -34,14 +34,14 @@ def to_arviz(fit: Fit, record: int = 0, weights: bool = False) -> arviz.Inferenc
     except ImportError as error:
         raise ImportError('to_arviz needs ArviZ: pip install "latens[arviz]"') from error
 
-    own = fit.records[record].to_xarray().rename(t="time")
+    dataset = fit.records[record].to_xarray().rename(t="time")
     posterior, prior, densities = _posterior(fit, record, weights)
     groups = {
         "posterior": _dataset(fit, record, posterior),
         "log_likelihood": _log_likelihood(fit, record, densities),
         "prior": _dataset(fit, record, prior),
-        "observed_data": own[fit.model.measured],
-        "constant_data": own[fit.model.inputs],
+        "observed_data": dataset[fit.model.measured],
+        "constant_data": dataset[fit.model.inputs],
     }
     return arviz.InferenceData(**{name: group for name, group in groups.items() if group.data_vars})
 

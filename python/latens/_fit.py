@@ -121,9 +121,9 @@ class _Table:
         return to_xarray(self._columns, self._units)
 
     def _bands(self, names: list[str], mean: str, std: str) -> dict[str, Band]:
-        own, found = self._by_name, [n for n in names if f"{n}.{mean}" in self._by_name]
+        columns, found = self._by_name, [n for n in names if f"{n}.{mean}" in self._by_name]
         units = self._units
-        return {n: Band(own[f"{n}.{mean}"], own[f"{n}.{std}"], units.get(n, "")) for n in found}
+        return {n: Band(columns[f"{n}.{mean}"], columns[f"{n}.{std}"], units.get(n, "")) for n in found}
 
 
 class FitRecord(_Table):
@@ -151,16 +151,16 @@ class FitRecord(_Table):
         >>> list(fit.records[0].states)
         ['q', 'v']
         """
-        own = self._by_name
-        found = [n for n in self._names if f"{n}.smoothed" in own]
+        columns = self._by_name
+        found = [n for n in self._names if f"{n}.smoothed" in columns]
         return {
             n: State(
-                own[f"{n}.smoothed"],
-                own[f"{n}.std"],
+                columns[f"{n}.smoothed"],
+                columns[f"{n}.std"],
                 self._units.get(n, ""),
-                own[f"{n}.one_step"],
-                own[f"{n}.free_run"],
-                own.get(f"truth_{n}"),
+                columns[f"{n}.one_step"],
+                columns[f"{n}.free_run"],
+                columns.get(f"truth_{n}"),
             )
             for n in found
         }
@@ -680,10 +680,10 @@ class Fit:
         >>> len(longer.facts["passes"])
         2
         """
-        own = [(r.role, track) for track, r in enumerate(self.records) if r.role != "test"]
+        tracks = [(r.role, track) for track, r in enumerate(self.records) if r.role != "test"]
         return self.model._learn(
-            [self._raw.source(track) for role, track in own if role == "train"],
-            [self._raw.source(track) for role, track in own if role == "validate"],
+            [self._raw.source(track) for role, track in tracks if role == "train"],
+            [self._raw.source(track) for role, track in tracks if role == "validate"],
             [],
             given={**settings},
             threads=threads,

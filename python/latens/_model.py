@@ -446,8 +446,8 @@ def _call(
 ) -> str:
     """What a report shows as the way to repeat a fit."""
     words = []
-    for name, own in zip(("", "validate=", "test="), sources):
-        files = [source.file for source in own]
+    for name, records in zip(("", "validate=", "test="), sources):
+        files = [source.file for source in records]
         if files:
             words.append(f"{name}{files[0]!r}" if len(files) == 1 else f"{name}{files!r}")
     words += [f"{k}={v!r}" for k, v in given.items()]

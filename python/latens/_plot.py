@@ -52,8 +52,8 @@ def figure(fit: Fit, place: int = 0) -> matplotlib.figure.Figure:
         row[0].fill_between(t[kept], low[kept], high[kept], color=_ESTIMATE, alpha=0.25, lw=0, label="its 95 % band", zorder=3)
         row[0].set_ylabel(_labelled(name, units.get(name, "")))
         row[0].set_ylim(*_reach([state.mean, state.truth, low, high], [state.mean, state.truth]))
-        what = "hidden: no sensor saw it" if hidden else "measured"
-        row[0].set_title(f"{name}, {what}", loc="left", fontsize=9.5, fontweight="bold" if hidden else "normal")
+        kind = "hidden: no sensor saw it" if hidden else "measured"
+        row[0].set_title(f"{name}, {kind}", loc="left", fontsize=9.5, fontweight="bold" if hidden else "normal")
         for ax, scores in zip(row, (record.scores["nrmse_smoothed"], record.scores["nrmse"])):
             error, against = scores.get(f"truth_{name}"), "the truth"
             if error is None:
@@ -133,13 +133,13 @@ def _kept(t: Array, signals: list[Array | None]) -> npt.NDArray[np.intp]:
 def _figures(fit: Fit) -> list[str]:
     """The figures of the report, as far as there are any: tests, the learned equation, states."""
     found = []
-    for what, spoken in (
+    for figure, spoken in (
         ("tests", "records that played no part, foreseen and measured"),
         ("equation", "the learned equation along the records and along slices"),
         ("states", "states over time"),
     ):
         try:
-            picture = fit._raw.figure(what)
+            picture = fit._raw.figure(figure)
         except SettingError:
             continue
         text = base64.b64encode(picture.encode()).decode()

@@ -92,7 +92,7 @@ class Record:
         <latens.Record 'log', 401 samples, t from 0 to 2; y: q; u: u; truth: q, v>
         """
         record = cls(name=Path(path).stem, step=step, group=group)
-        record._map = [f"{own}={column}" for own, column in (map or {}).items()]
+        record._map = [f"{name}={column}" for name, column in (map or {}).items()]
         record._table = table = _latens.Table.read(os.fspath(path))
         record._origin = (table.file, table.sha256)
         dated = {n: seconds for n in table.names if (seconds := table.instants(n)) is not None}
@@ -122,10 +122,10 @@ class Record:
         if group is None and labels is not None and model is not None and model._raw.asks_for_groups:
             group = _label(name, labels)
         record = cls(name=name, step=step, group=group)
-        for own, column in (map or {}).items():
+        for target, column in (map or {}).items():
             if column and column not in columns:
                 had = f"it has: {', '.join(columns)}"
-                raise RecordError(f"the mapping {own}={column} names a column that {name} does not have; {had}")
+                raise RecordError(f"the mapping {target}={column} names a column that {name} does not have; {had}")
         dated = {n: _times(v)[0] for n, v in columns.items() if v.dtype.kind in "mM"}
         clock = (map or {}).get("t", next((c for c in columns if c.lower() in _TIMES), ""))
         if clock in columns and clock not in dated and columns[clock].dtype.kind not in "fiub":
@@ -142,7 +142,7 @@ class Record:
         model: Model | None,
     ) -> None:
         """Puts columns where they belong, under the model's names; `dated` are those of dates."""
-        renamed = {column: own for own, column in map.items()}
+        renamed = {column: name for name, column in map.items()}
         named = next((c for c in columns if c.lower() in _TIMES), "")
         only = next(iter(dated)) if len(dated) == 1 else ""
         clock = map.get("t", map.get("time", named or only))
@@ -157,13 +157,13 @@ class Record:
                 self._truth[name.removeprefix(_TRUTH)] = values(column)
             else:
                 try:
-                    own = values(column)
+                    converted = values(column)
                 except RecordError:  # text: a fault once a model asks for it, and then the reader's
                     continue
                 if model is None or name in model.measured:
-                    self._y[name] = own
+                    self._y[name] = converted
                 else:
-                    (self._u if name in model.inputs else self._rest)[name] = own
+                    (self._u if name in model.inputs else self._rest)[name] = converted
         self._check_lengths()
 
     def _check_lengths(self) -> None:
@@ -280,9 +280,9 @@ class Record:
 
     def _parts(self) -> list[str]:
         parts = []
-        for what, names in (("y", self._y), ("u", self._u), ("truth", self._truth)):
+        for kind, names in (("y", self._y), ("u", self._u), ("truth", self._truth)):
             if names:
-                parts.append(f"{what}: {', '.join(names)}")
+                parts.append(f"{kind}: {', '.join(names)}")
         return parts
 
     def __repr__(self) -> str:
@@ -319,7 +319,7 @@ def as_record(given: RecordLike, model: Model, map: Mapping[str, str] | None = N
 def as_records(given: Any, model: Model, map: Mapping[str, str] | None = None) -> list[Record]:
     """One or several."""
     several = given if isinstance(given, (list, tuple)) else [given]
-    return [as_record(one, model, map) for one in several]
+    return [as_record(record, model, map) for record in several]
 
 
 def to_pandas(columns: list[tuple[str, Array]]) -> pandas.DataFrame:

@@ -273,8 +273,8 @@ def _ray(shared: bytes, tasks: list[Task], workers: int | None, retries: int) ->
         import ray
     except ImportError as error:
         raise SettingError('backend="ray" needs Ray: pip install "latens[ray]"') from error
-    own = not ray.is_initialized()
-    if own:
+    starts_ray = not ray.is_initialized()
+    if starts_ray:
         ray.init(include_dashboard=False)
     running: dict[Any, Task] = {}
     try:
@@ -295,7 +295,7 @@ def _ray(shared: bytes, tasks: list[Task], workers: int | None, retries: int) ->
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
-        if own:
+        if starts_ray:
             ray.shutdown()
 
 

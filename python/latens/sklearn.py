@@ -186,13 +186,14 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
             model = _black_box(len(self._inputs), outputs, 1.0 if self.step is None else self.step)
         elif set(model.inputs) <= set(names := self._names()):
             self._inputs = [names.index(name) for name in model.inputs]
-        for what, count, own in (
+        for argument, count, names in (
             ("X", len(self._inputs), model.inputs),
             ("y", outputs, model.measured),
         ):
-            if count != len(own):
-                kind = "inputs" if what == "X" else "measurements"
-                raise ValueError(f"{what} has {count} columns of {kind}, the model {len(own)} ({', '.join(own)})")
+            if count != len(names):
+                kind = "inputs" if argument == "X" else "measurements"
+                known = f"{len(names)} ({', '.join(names)})"
+                raise ValueError(f"{argument} has {count} columns of {kind}, the model {known}")
         inputs, time = X[:, self._inputs], self._times(X)
         records = [
             Record(
@@ -253,7 +254,7 @@ class HiddenDynamics(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # un
         return np.column_stack([run.y[name].mean for name in self.fit_.model.measured])[rows]
 
     def _run_record(self, record: Record) -> Array:
-        """Behind the warm-up."""
+        """After the warm-up."""
         run = self.fit_.predict(record, self.warmup)
         return np.column_stack([run.y[name].mean for name in self.fit_.model.measured])
 

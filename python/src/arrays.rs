@@ -13,8 +13,9 @@ pub type Columns<'py> = Vec<(String, Vector<'py>)>;
 
 /// The columns of a table.
 pub fn columns(py: Python<'_>, table: Table) -> Columns<'_> {
-    let each = table.into_columns().into_iter();
-    each.map(|column| (column.name.clone(), column.into_values().into_pyarray(py)))
+    let columns = table.into_columns().into_iter();
+    columns
+        .map(|column| (column.name.clone(), column.into_values().into_pyarray(py)))
         .collect()
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::errors::{Failure, Result};
 
 /// Experiments whose run is handed out.
-const RUNS: usize = 3;
+const SHOWN_RUNS: usize = 3;
 
 /// The keywords of `fit.design` that are plain values.
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Asked {
     seed: u64,
 }
 
-/// The options behind a call.
+/// The options of a call.
 pub fn options(asked: &str, prediction: Option<Record>, between: Vec<Model>) -> Result<Options> {
     let asked: Asked = serde_json::from_str(asked).map_err(|e| {
         Failure::from(Error::Setting(format!(
@@ -60,7 +60,7 @@ pub fn options(asked: &str, prediction: Option<Record>, between: Vec<Model>) -> 
 
 /// What was found as JSON, with times, inputs and foreseen states of the best experiments; and the picture.
 pub fn shown(fit: &Fit, outcome: &Outcome) -> (String, String) {
-    let runs = outcome.runs.iter().take(RUNS).map(|run| {
+    let runs = outcome.runs.iter().take(SHOWN_RUNS).map(|run| {
         let mut columns = BTreeMap::from([("t".to_owned(), run.record.time.clone())]);
         for (i, input) in fit.model.inputs.iter().enumerate() {
             columns.insert(input.name.clone(), run.record.input_column(i).collect());

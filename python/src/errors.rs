@@ -55,18 +55,19 @@ pub fn setting(message: impl Into<String>) -> Failure {
 }
 
 /// The place of a name among others; `what` is what it is a name of.
-pub fn place(name: &str, names: &[&str], what: &str) -> Result<usize> {
-    suggest::find(name, names, what).map_err(setting)
+pub fn place(name: &str, names: &[&str], noun: &str) -> Result<usize> {
+    suggest::find(name, names, noun).map_err(setting)
 }
 
 /// Values by name as values by place.
 pub fn places<T: Copy>(
     given: &[(String, T)],
     names: &[&str],
-    what: &str,
+    noun: &str,
 ) -> Result<Vec<(usize, T)>> {
-    let each = given.iter();
-    each.map(|(name, value)| Ok((place(name, names, what)?, *value)))
+    let pairs = given.iter();
+    pairs
+        .map(|(name, value)| Ok((place(name, names, noun)?, *value)))
         .collect()
 }
 
@@ -98,9 +99,9 @@ fn exception(py: Python, error: &Error) -> PyResult<PyErr> {
 
 /// Line, column, message and help of each.
 fn mistakes(error: &ModelError) -> Vec<(usize, usize, String, Option<String>)> {
-    let each = error.diagnostics.iter().map(|d| {
+    let rows = error.diagnostics.iter().map(|d| {
         let (line, column) = error.position(d.span.start);
         (line, column, d.message.clone(), d.help.clone())
     });
-    each.collect()
+    rows.collect()
 }

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::arrays::{Columns, Matrix, Vector, columns, matrix};
 use crate::errors::{Failure, Result, place, places, setting};
-use crate::learn::NAME;
+use crate::learn::UNSAVED_NAME;
 use crate::model::Model;
 use crate::pool;
 use crate::record::Source;
@@ -57,8 +57,9 @@ pub fn save(fit: &latens::Fit, folder: PathBuf, force: bool) -> Result<()> {
 
 /// The files of a fit.
 pub fn bytes(py: Python<'_>, files: Files) -> Vec<(String, Bound<'_, PyBytes>)> {
-    let each = files.into_iter();
-    each.map(|(name, bytes)| (name, PyBytes::new(py, &bytes)))
+    let pairs = files.into_iter();
+    pairs
+        .map(|(name, bytes)| (name, PyBytes::new(py, &bytes)))
         .collect()
 }
 
@@ -85,7 +86,7 @@ impl Fit {
 
     #[staticmethod]
     fn of_files(files: Files) -> Result<Self> {
-        Ok(Self(latens::Fit::from_files(&files, NAME)?))
+        Ok(Self(latens::Fit::from_files(&files, UNSAVED_NAME)?))
     }
 
     /// The correlation of the unknown constants, row by row.
@@ -125,8 +126,8 @@ impl Fit {
     /// What to know before it is believed.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        let each = self.0.facts.warnings.iter();
-        each.map(|w| w.at(Door::Python)).collect()
+        let warnings = self.0.facts.warnings.iter();
+        warnings.map(|w| w.at(Door::Python)).collect()
     }
 
     /// What `latens fit --json` prints.
@@ -251,14 +252,14 @@ impl Fit {
     fn weights(&self) -> Vec<(String, usize, usize)> {
         let model = &self.0.model;
         let groups = model.group_entries().into_iter();
-        let groups = groups.map(|(place, own)| {
+        let groups = groups.map(|(place, entries)| {
             let name = &model.unknowns[place].name;
-            (format!("{name}.groups"), own.len(), 1)
+            (format!("{name}.groups"), entries.len(), 1)
         });
         let networks = model.system.networks().iter();
         let blocks = networks.flat_map(|n| {
-            let each = n.blocks().into_iter();
-            each.map(|(name, rows, columns)| (format!("{}.{name}", n.name), rows, columns))
+            let blocks = n.blocks().into_iter();
+            blocks.map(|(name, rows, columns)| (format!("{}.{name}", n.name), rows, columns))
         });
         groups.chain(blocks).collect()
     }
@@ -397,8 +398,8 @@ impl Fit {
             ("constants", What::Constants),
         ];
         let names = all.map(|(name, _)| name);
-        let what = all[place(what, &names, "figure")?].1;
-        figures::draw(std::slice::from_ref(&self.0), what).map_err(setting)
+        let figure = all[place(what, &names, "figure")?].1;
+        figures::draw(std::slice::from_ref(&self.0), figure).map_err(setting)
     }
 
     /// Writes it as code for another tool: the files, and what to know of them.

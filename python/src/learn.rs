@@ -25,12 +25,12 @@ use crate::record::Source;
 use crate::workers::Backend;
 
 /// What a fit that is in no folder calls itself.
-pub const NAME: &str = "this fit";
+pub const UNSAVED_NAME: &str = "this fit";
 
 /// How long a signal may wait.
-const SIGNALS: Duration = Duration::from_millis(50);
+const SIGNAL_WAIT: Duration = Duration::from_millis(50);
 /// Between two reports of a pass on its way.
-const REPORTS: Duration = Duration::from_millis(100);
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a fit says on its way.
 enum Event {
@@ -54,7 +54,7 @@ impl Reporter {
 
 impl Observer for Reporter {
     fn progress(&mut self, progress: &Progress) -> bool {
-        if self.last.elapsed() < REPORTS {
+        if self.last.elapsed() < REPORT_INTERVAL {
             return !self.stop.load(Ordering::Relaxed);
         }
         self.last = Instant::now();
@@ -177,7 +177,7 @@ impl Job {
             stop: Arc::clone(&stop),
             last: Instant::now(),
         };
-        let pool = pool::of(threads).map_err(Failure::from)?;
+        let pool = pool::with_threads(threads).map_err(Failure::from)?;
         let thread = std::thread::spawn(move || {
             let workers = backend.map(Backend::workers);
             let work = || match &claim {
@@ -202,7 +202,7 @@ impl Job {
         match done.map_err(|_| panicked())? {
             Ok(outcome) => {
                 let mut fit = outcome.fit;
-                fit.name = NAME.into();
+                fit.name = UNSAVED_NAME.into();
                 Ok((Fit(fit), interrupted))
             }
             Err(Error::Stopped) if interrupted => Err(PyKeyboardInterrupt::new_err(
@@ -262,7 +262,7 @@ fn wait(
     loop {
         let event;
         (heard, event) = py.detach(move || {
-            let event = heard.recv_timeout(SIGNALS);
+            let event = heard.recv_timeout(SIGNAL_WAIT);
             (heard, event)
         });
         let mut called = Ok(true);

@@ -62,8 +62,8 @@ impl Model {
 
     #[getter]
     fn states(&self) -> Named<'_> {
-        let each = self.0.states.iter();
-        each.map(|s| (s.name.as_str(), s.unit.as_str())).collect()
+        let states = self.0.states.iter();
+        states.map(|s| (s.name.as_str(), s.unit.as_str())).collect()
     }
 
     #[getter]
@@ -74,20 +74,24 @@ impl Model {
 
     #[getter]
     fn measured(&self) -> Named<'_> {
-        let each = self.0.measurements.iter();
-        each.map(|q| (q.name.as_str(), q.unit.as_str())).collect()
+        let channels = self.0.measurements.iter();
+        channels
+            .map(|q| (q.name.as_str(), q.unit.as_str()))
+            .collect()
     }
 
     #[getter]
     fn inputs(&self) -> Named<'_> {
-        let each = self.0.inputs.iter();
-        each.map(|q| (q.name.as_str(), q.unit.as_str())).collect()
+        let inputs = self.0.inputs.iter();
+        inputs.map(|q| (q.name.as_str(), q.unit.as_str())).collect()
     }
 
     #[getter]
     fn unknowns(&self) -> Named<'_> {
-        let each = self.0.unknowns.iter();
-        each.map(|u| (u.name.as_str(), u.unit.as_str())).collect()
+        let unknowns = self.0.unknowns.iter();
+        unknowns
+            .map(|u| (u.name.as_str(), u.unit.as_str()))
+            .collect()
     }
 
     /// Whether a constant varies by group.
@@ -99,16 +103,18 @@ impl Model {
     /// Those of [unknowns] that are not learned: name, value, unit.
     #[getter]
     fn fixed(&self) -> Vec<(&str, f64, &str)> {
-        let each = self.0.fixed.iter();
-        each.map(|f| (f.name.as_str(), f.value, f.unit.as_str()))
+        let constants = self.0.fixed.iter();
+        constants
+            .map(|f| (f.name.as_str(), f.value, f.unit.as_str()))
             .collect()
     }
 
     /// Name, arguments as they stand in the file, outputs.
     #[getter]
     fn networks(&self) -> Vec<(String, Vec<String>, Vec<String>)> {
-        let each = self.0.system.networks().iter().enumerate();
-        each.map(|(i, n)| (n.name.clone(), self.0.arguments(i), n.outputs.clone()))
+        let networks = self.0.system.networks().iter().enumerate();
+        networks
+            .map(|(i, n)| (n.name.clone(), self.0.arguments(i), n.outputs.clone()))
             .collect()
     }
 

@@ -13,10 +13,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::errors::Failure;
 
 /// How long a signal may wait.
-const SIGNALS: Duration = Duration::from_millis(10);
+const SIGNAL_WAIT: Duration = Duration::from_millis(10);
 
 /// Of a worker; as large as that of a program's main thread.
-const STACK: usize = 8 << 20;
+const STACK_BYTES: usize = 8 << 20;
 
 /// The pool that all calls share, and the process that it is of: a child of `fork` has none of its
 /// parent's threads.
@@ -24,12 +24,12 @@ static SHARED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 fn build(threads: usize) -> Result<ThreadPool, Error> {
     let builder = ThreadPoolBuilder::new().num_threads(threads);
-    let built = builder.stack_size(STACK).build();
+    let built = builder.stack_size(STACK_BYTES).build();
     built.map_err(|e| Error::Setting(format!("cannot start {threads} threads: {e}")))
 }
 
 /// So many threads; without a number the shared ones, as many as there are cores.
-pub fn of(threads: Option<usize>) -> Result<Arc<ThreadPool>, Error> {
+pub fn with_threads(threads: Option<usize>) -> Result<Arc<ThreadPool>, Error> {
     if let Some(threads) = threads {
         return Ok(Arc::new(build(threads)?));
     }
@@ -64,13 +64,13 @@ pub fn watched<T: Send>(
     py: Python,
     task: impl FnOnce(&mut dyn Observer) -> T + Send,
 ) -> PyResult<T> {
-    let pool = of(None).map_err(Failure::from)?;
+    let pool = with_threads(None).map_err(Failure::from)?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| pool.install(|| task(&mut Stoppable(&stop))));
         let mut pressed = None;
         while !worker.is_finished() {
-            py.detach(|| std::thread::sleep(SIGNALS));
+            py.detach(|| std::thread::sleep(SIGNAL_WAIT));
             if let Err(error) = py.check_signals() {
                 stop.store(true, Ordering::Relaxed);
                 pressed = Some(error);
@@ -84,5 +84,5 @@ pub fn watched<T: Send>(
 
 /// Works on the shared threads without the interpreter.
 pub fn work<T: Send>(py: Python, task: impl FnOnce() -> T + Send) -> Result<T, Error> {
-    py.detach(|| Ok(of(None)?.install(task)))
+    py.detach(|| Ok(with_threads(None)?.install(task)))
 }

@@ -116,11 +116,11 @@ impl Source {
         dated: bool,
         origin: Option<(String, String)>,
     ) -> Result<Self> {
-        let mut own = Self::borrowed(&Layout::of(&model.0), name, &arrays, step, dated)?;
+        let mut record = Self::borrowed(&Layout::of(&model.0), name, &arrays, step, dated)?;
         if let Some((file, sha256)) = origin {
-            (own.source.file, own.source.sha256) = (file, sha256);
+            (record.source.file, record.source.sha256) = (file, sha256);
         }
-        Ok(own)
+        Ok(record)
     }
 
     /// The inputs of a file, to drive what was learned.

@@ -11,7 +11,7 @@ use self_cell::self_cell;
 
 use crate::errors::Result;
 use crate::fit::{bytes, save};
-use crate::learn::NAME;
+use crate::learn::UNSAVED_NAME;
 use crate::model::Model;
 
 type Running<'r> = latens::fit::stream::Stream<'r>;
@@ -33,7 +33,7 @@ pub struct Stream {
 }
 
 /// What one sample did: time, states with their standard deviations, innovations, consistency, whether
-/// the states started anew.
+/// the states started again.
 type Step = (f64, Vec<f64>, Vec<f64>, Vec<f64>, f64, bool);
 
 impl Stream {
@@ -65,7 +65,12 @@ impl Stream {
     /// From the files of a snapshot.
     #[staticmethod]
     fn of_files(files: Files) -> Result<Self> {
-        Self::of_fit(latens::Fit::from_files(&files, NAME)?, None, None, None)
+        Self::of_fit(
+            latens::Fit::from_files(&files, UNSAVED_NAME)?,
+            None,
+            None,
+            None,
+        )
     }
 
     fn to_files<'py>(&self, py: Python<'py>) -> Result<Vec<(String, Bound<'py, PyBytes>)>> {
@@ -133,12 +138,12 @@ impl Stream {
     fn unknowns(&self) -> Vec<(String, f64, f64)> {
         self.session.with_dependent(|fit, stream| {
             let pairs = fit.model.unknowns.iter().zip(stream.theta()).enumerate();
-            let each = pairs.map(|(i, (unknown, &theta))| {
+            let rows = pairs.map(|(i, (unknown, &theta))| {
                 let variance = stream.covariance().variance(i);
                 let (value, std) = unknown.value_and_std(theta, variance);
                 (unknown.name.clone(), value, std)
             });
-            each.collect()
+            rows.collect()
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::errors::Failure;
 use crate::pool;
 
 /// How long a signal may wait.
-const SIGNALS: Duration = Duration::from_millis(50);
+const SIGNAL_WAIT: Duration = Duration::from_millis(50);
 
 /// Passes steps on, a line each.
 pub struct Reporter {
@@ -61,7 +61,7 @@ pub fn run<T: Send + 'static>(
         steps,
         stop: Arc::clone(&stop),
     };
-    let pool = pool::of(None).map_err(Failure::from)?;
+    let pool = pool::with_threads(None).map_err(Failure::from)?;
     let thread = std::thread::spawn(move || {
         let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&reporter))));
         drop(reporter);
@@ -71,7 +71,7 @@ pub fn run<T: Send + 'static>(
     loop {
         let step;
         (heard, step) = py.detach(move || {
-            let step = heard.recv_timeout(SIGNALS);
+            let step = heard.recv_timeout(SIGNAL_WAIT);
             (heard, step)
         });
         let mut called = Ok(());

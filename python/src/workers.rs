@@ -99,7 +99,7 @@ impl Desk {
     fn new(threads: usize) -> Result<Self, Failure> {
         Ok(Self {
             desk: Mutex::default(),
-            pool: pool::of(Some(threads))?,
+            pool: pool::with_threads(Some(threads))?,
         })
     }
 

@@ -30,8 +30,8 @@ def test_a_module_simulates_as_the_fit(fit: latens.Fit, tmp_path: pathlib.Path) 
     states = [code.START]
     for k in range(199):
         states.append(code.step(states[k], [u[k]], t[k]))
-    own = fit.simulate({"u": u}, t).states
-    expected = np.stack([own["q"].mean, own["v"].mean], axis=1)
+    simulated = fit.simulate({"u": u}, t).states
+    expected = np.stack([simulated["q"].mean, simulated["v"].mean], axis=1)
     np.testing.assert_allclose(states, expected, rtol=0, atol=1e-13)
 
 

@@ -27,8 +27,8 @@ def same(program: Program, folder: str, fit: latens.Fit) -> None:
     for file in sorted((program.folder / folder).glob("**/*.[cst]*")):
         if file.name == "checksums.sha256":  # that of fit.json has the time in it
             continue
-        own = program.folder / f"{folder}-python" / file.relative_to(program.folder / folder)
-        assert own.read_bytes() == file.read_bytes(), own
+        written = program.folder / f"{folder}-python" / file.relative_to(program.folder / folder)
+        assert written.read_bytes() == file.read_bytes(), written
     assert facts(f"{folder}-python") == facts(folder)
     first = sorted((program.folder / folder).glob("states*.csv"))[0]
     table = np.genfromtxt(first, delimiter=",", names=True, deletechars="")

@@ -74,11 +74,11 @@ def test_what_is_not_comparable_is_refused(fit):
 
 def test_a_profile_is_near_the_linear_interval(fit, tmp_path):
     profile = fit.profile("k")
-    own = profile["k"]
-    low, high = own.linear
-    assert own.unit == "1/s²" and own.open == (None, None)
-    assert abs(own.interval[0] - low) < 0.1 * (high - low)
-    values, rises = np.array(own.points).T
+    curve = profile["k"]
+    low, high = curve.linear
+    assert curve.unit == "1/s²" and curve.open == (None, None)
+    assert abs(curve.interval[0] - low) < 0.1 * (high - low)
+    values, rises = np.array(curve.points).T
     assert np.all(np.diff(values) > 0) and rises.min() == 0 and rises[0] > 1.9
     profile.save(tmp_path / "profile.svg")
     assert (tmp_path / "profile.svg").read_text(encoding="utf-8").startswith("<svg")

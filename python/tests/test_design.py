@@ -11,7 +11,7 @@ def test_experiments_are_put_in_order(fit: latens.Fit) -> None:
     asked = {"inputs": {"u": ["sine:-1..1", "step:-1..1"]}, "start": {"v": (-0.1, 0.1)}, "candidates": 6}
     found = fit.design(**asked)  # type: ignore[arg-type]
     assert found.by == "functions"
-    left = [one.left["friction"] for one in found.experiments]
+    left = [experiment.left["friction"] for experiment in found.experiments]
     assert left == sorted(left)
     assert left[0] < 1
     best = found.best

@@ -34,8 +34,8 @@ def things() -> Iterator[tuple[str, Any]]:
             yield name, thing
         elif inspect.isclass(thing) and not issubclass(thing, ERRORS) and thing is not latens.Settings:
             yield name, thing
-            own = [base for base in thing.__mro__ if base.__module__.startswith("latens")]
-            for part, value in {k: v for base in reversed(own) for k, v in vars(base).items()}.items():
+            bases = [base for base in thing.__mro__ if base.__module__.startswith("latens")]
+            for part, value in {k: v for base in reversed(bases) for k, v in vars(base).items()}.items():
                 kinds = (types.FunctionType, property, cached_property, classmethod, staticmethod)
                 if not part.startswith("_") and isinstance(value, kinds):
                     yield f"{name}.{part}", value

@@ -24,10 +24,10 @@ def told(program: Program, *line: str) -> dict[str, Any]:
 
 def plain(facts: dict[str, Any]) -> dict[str, Any]:
     """Facts without what differs from call to call; of a warning, its kind and its numbers."""
-    own = {name: value for name, value in facts.items() if name not in APART}
-    if "warnings" in own:
-        own["warnings"] = [{k: v for k, v in w.items() if k not in ("text", "fit")} for w in own["warnings"]]
-    return own
+    kept = {name: value for name, value in facts.items() if name not in APART}
+    if "warnings" in kept:
+        kept["warnings"] = [{k: v for k, v in w.items() if k not in ("text", "fit")} for w in kept["warnings"]]
+    return kept
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def test_predict(program: Program, fitted: latens.Fit) -> None:
     line = told(program, "predict", "run", "2.csv", "--warmup", "1", "--adapt", "gain")
     prediction = fitted.predict("2.csv", warmup=1, adapt="gain")
     (record,) = line["records"]
-    own = plain(prediction.facts)
-    assert own.pop("warnings") == plain(line)["warnings"] != []
-    assert own == plain(record)
+    facts = plain(prediction.facts)
+    assert facts.pop("warnings") == plain(line)["warnings"] != []
+    assert facts == plain(record)
     assert line["solver"] == fitted.solver and line["seed"] == fitted.seed
     # each door names an option in its own way
     hints = [warning["text"] for warning in line["warnings"] if "--warmup" in warning["text"]]
@@ -70,9 +70,9 @@ def test_predict(program: Program, fitted: latens.Fit) -> None:
 @pytest.mark.parametrize("smooth", [True, False])
 def test_estimate(program: Program, fitted: latens.Fit, smooth: bool) -> None:
     line = told(program, "estimate", "run", "2.csv", *(["--smooth"] if smooth else []))
-    own = plain(fitted.estimate("2.csv", smooth=smooth).facts)
-    assert own.pop("warnings") == plain(line)["warnings"]
-    assert own == plain(line["records"][0])
+    facts = plain(fitted.estimate("2.csv", smooth=smooth).facts)
+    assert facts.pop("warnings") == plain(line)["warnings"]
+    assert facts == plain(line["records"][0])
 
 
 def test_simulate(program: Program, fitted: latens.Fit) -> None:
@@ -86,8 +86,8 @@ def test_simulate(program: Program, fitted: latens.Fit) -> None:
 
 def test_check(program: Program, fitted: latens.Fit) -> None:
     line = told(program, "check", "slide.toml", "1.csv", "2.csv")
-    own = dict(fitted.model.check(["1.csv", "2.csv"]))
-    assert plain(own) == plain(line)
+    facts = dict(fitted.model.check(["1.csv", "2.csv"]))
+    assert plain(facts) == plain(line)
 
 
 def test_compare_and_profile(program: Program, fit: latens.Fit) -> None:

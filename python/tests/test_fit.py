@@ -163,9 +163,9 @@ def test_two_fits_at_once(slide: latens.Model, record: latens.Record) -> None:
 
 
 def test_threads_do_not_matter(slide: latens.Model, record: latens.Record, fit: latens.Fit) -> None:
-    one = slide.fit(record, threads=1, progress=False)
-    assert np.array_equal(one.states["v"].mean, fit.states["v"].mean)
-    assert one.facts["threads"] == 1
+    single = slide.fit(record, threads=1, progress=False)
+    assert np.array_equal(single.states["v"].mean, fit.states["v"].mean)
+    assert single.facts["threads"] == 1
 
 
 def test_a_listener_hears_and_may_stop(slide: latens.Model, record: latens.Record) -> None:
@@ -247,8 +247,8 @@ def test_a_notebook_without_matplotlib_has_a_figure_too(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = fit._repr_html_()
     # the report's own figures, and a constant to two digits of its deviation
-    for what in ("equation", "states"):
-        assert base64.b64encode(fit._raw.figure(what).encode()).decode() in shown
+    for figure in ("equation", "states"):
+        assert base64.b64encode(fit._raw.figure(figure).encode()).decode() in shown
     gain = fit.constants["gain"]
     decimals = 1 - int(np.floor(np.log10(gain.std)))
     assert f"<td>{gain.value:.{decimals}f}</td><td>± {gain.std:.{decimals}f}</td>" in shown

@@ -24,8 +24,8 @@ def test_a_model_without_a_file(slide: latens.Model) -> None:
         truth={"gain": 0.37, "v": "gain*u - 2*v - 0.2*tanh(v/0.05)"},
         simulation={"steps": 400, "inputs": {"u": "2*sin(3*t) + sin(7*t)"}},
     )
-    own, theirs = model.simulate(seed=3, noise=0.01), slide.simulate(seed=3, noise=0.01)
-    assert (own.y["q"] == theirs.y["q"]).all()
+    run, theirs = model.simulate(seed=3, noise=0.01), slide.simulate(seed=3, noise=0.01)
+    assert (run.y["q"] == theirs.y["q"]).all()
     assert model.states == ["q", "v"] and model.hidden == ["v"] and model.measured == ["q"]
     assert model.inputs == ["u"] and model.unknowns == ["gain"] and model.networks == {"friction": ["v"]}
     assert model.units == {"t": "s", "q": "m", "v": "m/s", "u": "V", "gain": "m/s²/V"}

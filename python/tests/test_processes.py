@@ -33,7 +33,7 @@ except KeyboardInterrupt as stop:
     assert fit is not None and fit.stopped
     assert 1 <= len(fit.facts["passes"]) < 1000, len(fit.facts["passes"])
     fit.save("stopped")
-    print("interrupted behind", len(fit.facts["passes"]))
+    print("interrupted after", len(fit.facts["passes"]))
     sys.exit(0)
 sys.exit("nobody was interrupted")
 """

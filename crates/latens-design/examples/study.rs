@@ -115,8 +115,8 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
         .iter()
         .map(|s| taken(&model, s, &feedback))
         .collect();
-    let say = |what: &str, fit: &Fit| {
-        let own = held_out_error(&model, fit);
+    let say = |title: &str, fit: &Fit| {
+        let held_out_error = held_out_error(&model, fit);
         let others: Vec<f64> = held_out
             .iter()
             .zip(&further)
@@ -124,11 +124,11 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
             .collect();
         let other = median(&others);
         println!(
-            "{} {what}: held out {own:.2e}, further starts {other:.2e} (median of {})",
+            "{} {title}: held out {held_out_error:.2e}, further starts {other:.2e} (median of {})",
             case.system,
             others.len()
         );
-        (own, other)
+        (held_out_error, other)
     };
     say("one record", &fit);
     eprintln!("{:.0} s", started.elapsed().as_secs_f64());
@@ -153,13 +153,16 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
     );
     let best = &outcome.designed.experiments[0];
     let setups = options.space.setups(&fit)?;
-    let own = |s: &&Setup| {
+    let is_best = |s: &&Setup| {
         let names = model.states.iter().zip(&s.start);
         names
             .into_iter()
             .all(|(state, v)| best.start[&state.name] == *v)
     };
-    let chosen = setups.iter().find(own).expect("the best is one of them");
+    let chosen = setups
+        .iter()
+        .find(is_best)
+        .expect("the best is one of them");
     let second = taken(&model, chosen, &feedback);
     let designed = say(
         "designed",
@@ -180,12 +183,13 @@ fn study(case: &Case, asked: &Asked) -> Result<(), Error> {
             }
         }
     }
-    let of = |which: fn(&(f64, f64)) -> f64| median(&random.iter().map(which).collect::<Vec<_>>());
+    let median_of =
+        |which: fn(&(f64, f64)) -> f64| median(&random.iter().map(which).collect::<Vec<_>>());
     println!(
         "{}: designed over the median of random ones: held out {:.2}, further starts {:.2}; {:.0} s in all",
         case.system,
-        designed.0 / of(|r| r.0),
-        designed.1 / of(|r| r.1),
+        designed.0 / median_of(|r| r.0),
+        designed.1 / median_of(|r| r.1),
         started.elapsed().as_secs_f64()
     );
     Ok(())
@@ -230,10 +234,10 @@ fn taken(model: &Model, setup: &Setup, feedback: &Feedback) -> Record {
 
 fn mean_error(model: &Model, states: &[f64], truth: &[f64]) -> f64 {
     let n = model.states.len();
-    let each: Vec<f64> = (0..n)
+    let errors: Vec<f64> = (0..n)
         .filter_map(|i| score::nrmse(states, truth, i, n))
         .collect();
-    each.iter().sum::<f64>() / each.len() as f64
+    errors.iter().sum::<f64>() / errors.len() as f64
 }
 
 /// A free run from the true start, with the regulator where there is one.

@@ -15,12 +15,12 @@ use crate::information::{Posterior, factor};
 use crate::plan::{Feedback, Run, Setup};
 
 /// Steps in which constants adapt, and those of the states between them.
-const STEPS: usize = 5;
+const CONSTANT_STEPS: usize = 5;
 const STATE_STEPS: usize = 20;
 /// A step is halved so often.
 const HALVINGS: usize = 4;
 /// A step that gains no more ends it.
-const SMALL: f64 = 1e-2;
+const LEAST_GAIN: f64 = 1e-2;
 
 /// Models fitted to the records of a fit.
 ///
@@ -36,7 +36,7 @@ pub fn fitted(fit: &Fit, models: &[Model], stops: &dyn Fn() -> bool) -> Result<V
             inputs.collect(),
             measured.collect(),
         ];
-        all.map(|each| each.into_iter().cloned().collect::<Vec<_>>())
+        all.map(|names| names.into_iter().cloned().collect::<Vec<_>>())
     };
     let mut found = vec![];
     for model in models {
@@ -105,7 +105,11 @@ fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
         [record],
     );
     let noise = posterior.noise(&stepper, record);
-    let problem = (&stepper, record, &noise);
+    let problem = Problem {
+        stepper: &stepper,
+        record,
+        noise: &noise,
+    };
     let square = |w: &[f64]| 0.5 * w.iter().map(|w| w * w).sum::<f64>();
     // θ = θ̂ + B w
     let theta_at = |w: &[f64]| -> Vec<f64> {
@@ -116,12 +120,12 @@ fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
     let total = |cost: &Cost, w: &[f64]| cost.physics + cost.data + square(w);
     let mut w = vec![0.0; fit.theta.len()];
     let mut theta = fit.theta.clone();
-    let first = smoother(problem, &theta).filtered();
-    let (mut states, cost) = smoother(problem, &theta).minimise(first, STATE_STEPS);
+    let first = problem.smoother(&theta).filtered();
+    let (mut states, cost) = problem.smoother(&theta).minimise(first, STATE_STEPS);
     let mut value = total(&cost, &w);
     let mut occam = 0.0;
-    for _ in 0..STEPS {
-        let (equations, _) = smoother(problem, &theta).eliminate(&states, 1, 0);
+    for _ in 0..CONSTANT_STEPS {
+        let (equations, _) = problem.smoother(&theta).eliminate(&states, 1, 0);
         let descent = posterior.seen(&equations.b);
         let r = factor(posterior.information(&equations))?;
         occam = 0.5 * r.log_determinant();
@@ -131,7 +135,9 @@ fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
             let length = 0.5f64.powi(halved as i32);
             let next: Vec<f64> = w.iter().zip(&step).map(|(w, s)| w + length * s).collect();
             let theta = theta_at(&next);
-            let (states, cost) = smoother(problem, &theta).minimise(states.clone(), STATE_STEPS);
+            let (states, cost) = problem
+                .smoother(&theta)
+                .minimise(states.clone(), STATE_STEPS);
             let value_there = total(&cost, &next);
             (value_there < value).then_some((next, theta, states, value_there))
         });
@@ -140,7 +146,7 @@ fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
         };
         let gain = value - next_value;
         (w, theta, states, value) = (next, next_theta, next_states, next_value);
-        if gain < SMALL {
+        if gain < LEAST_GAIN {
             break;
         }
     }
@@ -148,15 +154,22 @@ fn cost(posterior: &Posterior, record: &Record) -> Option<f64> {
     paid.is_finite().then_some(paid)
 }
 
-/// The smoother of a problem with θ fixed.
-fn smoother<'a>(
-    (stepper, record, noise): (&'a Stepper<'a>, &'a Record, &'a Noise),
-    theta: &'a [f64],
-) -> Smoother<'a> {
-    Smoother {
-        stepper,
-        record,
-        theta,
-        noise,
+/// A record under a model, θ apart.
+#[derive(Clone, Copy)]
+struct Problem<'a> {
+    stepper: &'a Stepper<'a>,
+    record: &'a Record,
+    noise: &'a Noise,
+}
+
+impl<'a> Problem<'a> {
+    /// The smoother with θ fixed.
+    fn smoother(self, theta: &'a [f64]) -> Smoother<'a> {
+        Smoother {
+            stepper: self.stepper,
+            record: self.record,
+            theta,
+            noise: self.noise,
+        }
     }
 }

@@ -14,9 +14,9 @@ use crate::plan::Run;
 use crate::{GoalNow, Looked, Options};
 
 /// Points at which a function is to be known: of those that the experiments meet, and of those that training met.
-const AHEAD: usize = 200;
-const MET: usize = 100;
-/// Draws of δθ behind the bands of a prediction.
+const AHEAD_POINTS: usize = 200;
+const MET_POINTS: usize = 100;
+/// Draws of δθ that make the bands of a prediction.
 const DRAWS: usize = 64;
 
 /// Quantities with their derivatives by θ, multiplied by the root of the posterior.
@@ -28,8 +28,8 @@ struct Goal {
 impl Goal {
     /// Root mean square of the deviations.
     fn size(&self, after: Option<&Factor>) -> f64 {
-        let each = variances(&self.reduced, after);
-        (each.iter().sum::<f64>() / each.len().max(1) as f64).sqrt()
+        let variances = variances(&self.reduced, after);
+        (variances.iter().sum::<f64>() / variances.len().max(1) as f64).sqrt()
     }
 }
 
@@ -76,8 +76,8 @@ impl<'g> Goals<'g> {
             fit.predictor().check(record, Start::samples(record))?;
             let mut rng = Pcg64::seed_from_u64(1);
             let mut draw = || -> Vec<f64> {
-                let each = fit.theta.iter().map(|_| StandardNormal.sample(&mut rng));
-                each.collect()
+                let normal = fit.theta.iter().map(|_| StandardNormal.sample(&mut rng));
+                normal.collect()
             };
             let normal: Vec<Vec<f64>> = (0..DRAWS).map(|_| draw()).collect();
             let mut ahead = Ahead {
@@ -106,22 +106,22 @@ impl<'g> Goals<'g> {
 
     /// Each with what is known of it now.
     pub fn now(&self) -> Vec<GoalNow> {
-        let mut now: Vec<GoalNow> = self.goals.iter().map(|g| g.now.clone()).collect();
-        now.extend(self.ahead.as_ref().map(|ahead| GoalNow {
+        let mut current: Vec<GoalNow> = self.goals.iter().map(|g| g.now.clone()).collect();
+        current.extend(self.ahead.as_ref().map(|ahead| GoalNow {
             name: ahead.record.name.clone(),
             kind: "prediction".into(),
             std: ahead.now,
         }));
-        now
+        current
     }
 
     /// What is left of each after a record, as a part of what it is now.
     pub fn left(&self, after: &Factor) -> Vec<f64> {
-        let each = self
+        let parts = self
             .goals
             .iter()
             .map(|g| g.size(Some(after)) / g.size(None));
-        let mut left: Vec<f64> = each.collect();
+        let mut left: Vec<f64> = parts.collect();
         left.extend(
             self.ahead
                 .as_ref()
@@ -141,15 +141,16 @@ impl<'g> Goals<'g> {
     pub fn worth(&self, looked: &Looked) -> f64 {
         let kinds = self.goals.iter().map(|g| g.now.kind.as_str());
         let kinds = kinds.chain(self.ahead.as_ref().map(|_| "prediction"));
-        let by = self.by();
-        if by == "formulas" {
+        let basis = self.by();
+        if basis == "formulas" {
             // one that leads where a formula cannot go tells it apart
             return looked.apart.map_or(f64::INFINITY, |(value, _)| value);
         }
-        let own = kinds
+        let parts_left = kinds
             .zip(&looked.left)
-            .filter(|(kind, _)| by.starts_with(kind));
-        -own.map(|(_, left)| left.max(f64::MIN_POSITIVE).ln())
+            .filter(|(kind, _)| basis.starts_with(kind));
+        -parts_left
+            .map(|(_, left)| left.max(f64::MIN_POSITIVE).ln())
             .sum::<f64>()
     }
 
@@ -198,22 +199,24 @@ fn functions(posterior: &Posterior, runs: &[&Run]) -> Vec<Goal> {
         if network.absent {
             continue;
         }
-        let every = met[place].len().div_ceil(AHEAD).max(1);
+        let every = met[place].len().div_ceil(AHEAD_POINTS).max(1);
         let ahead = met[place].iter().step_by(every).cloned();
         let before = fit
             .facts
             .regions
             .get(place)
             .map_or([].as_slice(), |r| &r.points);
-        let points: Vec<Vec<f64>> = ahead.chain(before.iter().take(MET).cloned()).collect();
+        let points: Vec<Vec<f64>> = ahead
+            .chain(before.iter().take(MET_POINTS).cloned())
+            .collect();
         for (k, output) in network.outputs.iter().enumerate() {
             let at = fit.network_slopes(place, k, &points);
             let count = at.values.len().max(1) as f64;
             let size = (at.values.iter().map(|v| v * v).sum::<f64>() / count).sqrt();
             let from = system.weight_ranges()[place].start;
             let slopes = Matrix::from_fn(fit.theta.len(), points.len(), |i, j| {
-                let own = i.checked_sub(from).filter(|i| *i < at.slopes.rows());
-                own.map_or(0.0, |i| at.slopes[(i, j)])
+                let weight = i.checked_sub(from).filter(|i| *i < at.slopes.rows());
+                weight.map_or(0.0, |i| at.slopes[(i, j)])
             });
             let name = if network.outputs.len() > 1 {
                 format!("{}.{output}", network.name)

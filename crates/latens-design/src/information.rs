@@ -24,8 +24,8 @@ use latens::numerics::step::Stepper;
 
 /// Products that A may take, and rows of it for each direction of θ that are taken in any case: of more, every which
 /// one stands for all, since neighbouring samples say nearly the same.
-const WORK: f64 = 2e9;
-const ROWS: usize = 4;
+const MOST_PRODUCTS: f64 = 2e9;
+const ROWS_A_DIRECTION: usize = 4;
 
 /// What a fit knows of θ.
 pub struct Posterior<'f> {
@@ -68,11 +68,11 @@ impl<'f> Posterior<'f> {
 
     /// Bᵀ x.
     pub fn seen(&self, x: &[f64]) -> Vec<f64> {
-        let each = (0..self.root.columns()).map(|j| {
+        let products = (0..self.root.columns()).map(|j| {
             let column = self.root.column(j).iter();
             column.zip(x).map(|(b, x)| b * x).sum()
         });
-        each.collect()
+        products.collect()
     }
 
     /// Bᵀ A B.
@@ -104,8 +104,8 @@ impl<'f> Posterior<'f> {
         };
         let readings = record.outputs.iter().filter(|y| !y.is_nan()).count();
         let d = fit.theta.len().max(1);
-        let affordable = (readings as f64 * (d * d) as f64 / WORK).ceil() as usize;
-        let thinning = affordable.min(readings / (ROWS * d)).max(1);
+        let affordable = (readings as f64 * (d * d) as f64 / MOST_PRODUCTS).ceil() as usize;
+        let thinning = affordable.min(readings / (ROWS_A_DIRECTION * d)).max(1);
         let (equations, _) = smoother.eliminate(states, thinning, 0);
         factor(self.information(&equations))
     }
@@ -135,10 +135,10 @@ pub fn factor(mut information: Matrix) -> Option<Factor> {
 
 /// Variances of quantities whose Bᵀ J is given: as they are, or after a record.
 pub fn variances(reduced: &Matrix, after: Option<&Factor>) -> Vec<f64> {
-    let each = (0..reduced.columns()).map(|k| {
+    let variances = (0..reduced.columns()).map(|k| {
         let column = reduced.column(k);
         let square = |v: &[f64]| v.iter().map(|x| x * x).sum();
         after.map_or_else(|| square(column), |r| square(&r.whiten(column)))
     });
-    each.collect()
+    variances.collect()
 }

@@ -56,7 +56,7 @@ pub enum Step {
         /// Done.
         done: usize,
         /// In all.
-        of: usize,
+        total: usize,
     },
 }
 
@@ -64,7 +64,7 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Self::Formulas => write!(f, "formulas are fitted to the records …"),
-            Self::Looked { done, of } => write!(f, "experiments looked at: {done} of {of}"),
+            Self::Looked { done, total } => write!(f, "experiments looked at: {done} of {total}"),
         }
     }
 }
@@ -197,7 +197,7 @@ pub fn design(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Outcome
     }
     let posterior = Posterior::new(fit);
     let goals = Goals::new(&posterior, options, &going)?;
-    let (done, of) = (AtomicUsize::new(0), setups.len());
+    let (done, total) = (AtomicUsize::new(0), setups.len());
     let look = |(place, setup): (usize, &Setup)| -> Vec<Looked> {
         let Some(run) = runs[place].as_ref().filter(|_| !watch.stops()) else {
             return vec![];
@@ -225,35 +225,35 @@ pub fn design(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Outcome
             }
         }
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        watch.step(Step::Looked { done, of });
+        watch.step(Step::Looked { done, total });
         found
     };
-    let each = setups.par_iter().enumerate().map(look);
-    let mut looked: Vec<Looked> = each.collect::<Vec<_>>().into_iter().flatten().collect();
+    let found = setups.par_iter().enumerate().map(look);
+    let mut looked: Vec<Looked> = found.collect::<Vec<_>>().into_iter().flatten().collect();
     if looked.is_empty() {
         return Err(Error::Stopped);
     }
     looked.sort_by(|a, b| goals.worth(b).total_cmp(&goals.worth(a)));
     let stopped = watch.stops();
-    let experiment = |(k, one): (usize, &Looked)| {
-        let (setup, model) = (&setups[one.setup], &fit.model);
+    let experiment = |(k, looked): (usize, &Looked)| {
+        let (setup, model) = (&setups[looked.setup], &fit.model);
         let states = model.states.iter().map(|s| s.name.clone());
         let inputs = model.inputs.iter().map(|u| u.name.clone());
-        let names = model.measurements.iter().zip(&channels[one.channels]);
+        let names = model.measurements.iter().zip(&channels[looked.channels]);
         Experiment {
             rank: k + 1,
             start: states.zip(setup.start.iter().copied()).collect(),
             inputs: inputs.zip(setup.words.iter().cloned()).collect(),
             measured: names
-                .filter(|(_, is)| **is)
+                .filter(|(_, is_measured)| **is_measured)
                 .map(|(m, _)| m.name.clone())
                 .collect(),
-            every: one.every,
-            samples: runs[one.setup].as_ref().map_or(0, |r| r.record.len()),
-            outside: one.outside,
-            left: one.left.clone(),
-            apart: one.apart.map(|(value, _)| value),
-            closest: one
+            every: looked.every,
+            samples: runs[looked.setup].as_ref().map_or(0, |r| r.record.len()),
+            outside: looked.outside,
+            left: looked.left.clone(),
+            apart: looked.apart.map(|(value, _)| value),
+            closest: looked
                 .apart
                 .map_or(vec![], |(_, pair)| pair.map(|p| p + 1).to_vec()),
         }
@@ -270,8 +270,8 @@ pub fn design(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Outcome
         stopped,
     };
     designed.verdict = words::verdict(fit, &designed, options);
-    let of_rank = |one: &Looked| {
-        let run = runs[one.setup].as_ref()?;
+    let of_rank = |looked: &Looked| {
+        let run = runs[looked.setup].as_ref()?;
         Some(Run {
             record: run.record.clone(),
             states: run.states.clone(),

@@ -57,14 +57,14 @@ impl Family {
                 let level = |part: f64| low + (high - low) * part;
                 let (before, after) = (level(draw[0]), level(draw[1]));
                 let at = from + duration * (0.1 + 0.5 * draw[2]);
-                let each = time.iter().map(|t| if *t < at { before } else { after });
+                let values = time.iter().map(|t| if *t < at { before } else { after });
                 let words = format!(
                     "{}, from t = {} on {}",
                     number(before),
                     number(at),
                     number(after)
                 );
-                (each.collect(), words)
+                (values.collect(), words)
             }
             Self::Sine([low, high]) | Self::Sweep([low, high]) => {
                 let middle = 0.5 * (low + high);
@@ -72,7 +72,7 @@ impl Family {
                 let cycles = most.powf(draw[1]).max(1.0);
                 let phase = 2.0 * std::f64::consts::PI * draw[2];
                 let is_sweep = matches!(self, Self::Sweep(_));
-                let each = time.iter().map(|t| {
+                let values = time.iter().map(|t| {
                     let part = (t - from) / duration;
                     // the frequency grows from one cycle in the record to so many
                     let turns = if is_sweep {
@@ -97,7 +97,7 @@ impl Family {
                 } else {
                     format!("sine of {middle} ± {amplitude} with a period of {period}{unit}")
                 };
-                (each.collect(), words)
+                (values.collect(), words)
             }
         }
     }
@@ -237,11 +237,11 @@ impl Space {
     /// The places of states with their ranges.
     fn ranges(&self, model: &Model) -> Result<Vec<(usize, [f64; 2])>, Error> {
         let known: Vec<&str> = model.states.iter().map(|s| s.name.as_str()).collect();
-        let each = self.start.iter().map(|(name, range)| {
+        let ranges = self.start.iter().map(|(name, range)| {
             let place = suggest::find(name, &known, "state").map_err(Error::Setting)?;
             Ok((place, *range))
         });
-        each.collect()
+        ranges.collect()
     }
 
     /// The families of each input.
@@ -262,14 +262,14 @@ impl Space {
         if self.measured.is_empty() {
             return Ok(vec![vec![true; known.len()]]);
         }
-        let each = self.measured.iter().map(|names| {
+        let sets = self.measured.iter().map(|names| {
             let mut set = vec![false; known.len()];
             for name in names {
                 set[suggest::find(name, &known, "measurement").map_err(Error::Setting)?] = true;
             }
             Ok(set)
         });
-        each.collect()
+        sets.collect()
     }
 
     /// The setups, the same for the same seed.
@@ -380,11 +380,11 @@ fn evenly(k: usize, dimensions: usize, seed: u64) -> Vec<f64> {
     let root = (0..50).fold(2.0f64, |phi, _| {
         (1.0 + phi).powf(1.0 / (dimensions as f64 + 1.0))
     });
-    let each = (1..=dimensions).map(|j| {
+    let coordinates = (1..=dimensions).map(|j| {
         let shift: f64 = rng.random();
         (shift + (k + 1) as f64 * root.powi(-(j as i32))).fract()
     });
-    each.collect()
+    coordinates.collect()
 }
 
 impl Setup {

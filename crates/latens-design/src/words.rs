@@ -6,13 +6,13 @@ use latens::text::{list, number, percent, with_unit};
 use crate::{Designed, Experiment, Options};
 
 /// ln p of odds of twenty to one.
-const CLEAR: f64 = 3.0;
+const CLEAR_EVIDENCE: f64 = 3.0;
 /// An experiment that leaves more of an uncertainty tells little.
-const LITTLE: f64 = 0.9;
+const LITTLE_LEFT: f64 = 0.9;
 /// Experiments that leave no more than this much more than the best are as good.
-const AS_GOOD: f64 = 1.1;
+const AS_GOOD_RATIO: f64 = 1.1;
 /// Part of a run outside of what training met that is worth a word.
-const OUTSIDE: f64 = 0.01;
+const OUTSIDE_PART: f64 = 0.01;
 
 /// The lines; the first is what to do.
 pub fn verdict(fit: &Fit, designed: &Designed, options: &Options) -> Vec<String> {
@@ -26,7 +26,7 @@ pub fn verdict(fit: &Fit, designed: &Designed, options: &Options) -> Vec<String>
         of_goals(designed, best)
     });
     lines.extend(ties(designed));
-    if best.outside > OUTSIDE {
+    if best.outside > OUTSIDE_PART {
         lines.push(format!(
             "on {} of it a network meets arguments unlike any in training: how the experiment goes there, and what it would tell, is a guess",
             percent(best.outside)
@@ -85,24 +85,24 @@ fn of_formulas(designed: &Designed, best: &Experiment) -> String {
     } else {
         String::new()
     };
-    if apart >= CLEAR {
+    if apart >= CLEAR_EVIDENCE {
         format!(
-            "it would tell the formulas apart{others}: if one of them is right, its ln p would be higher by {} or more after their constants have adapted ({CLEAR} is odds of twenty to one)",
+            "it would tell the formulas apart{others}: if one of them is right, its ln p would be higher by {} or more after their constants have adapted ({CLEAR_EVIDENCE} is odds of twenty to one)",
             number(rounded(apart))
         )
     } else {
         format!(
-            "none of these experiments would tell the formulas apart{others}: ln p would differ by {} where odds of twenty to one ask for {CLEAR}",
+            "none of these experiments would tell the formulas apart{others}: ln p would differ by {} where odds of twenty to one ask for {CLEAR_EVIDENCE}",
             number(rounded(apart))
         )
     }
 }
 
 fn of_goals(designed: &Designed, best: &Experiment) -> String {
-    let own = designed.goals.iter().zip(&best.left).enumerate();
-    let own = own.filter(|(_, (goal, _))| designed.by.starts_with(&goal.kind));
-    let own: Vec<_> = own.collect();
-    let each = own.iter().map(|(k, (goal, left))| {
+    let goals = designed.goals.iter().zip(&best.left).enumerate();
+    let of_kind = goals.filter(|(_, (goal, _))| designed.by.starts_with(&goal.kind));
+    let of_kind: Vec<_> = of_kind.collect();
+    let parts = of_kind.iter().map(|(k, (goal, left))| {
         let again = designed.repeated.get(*k);
         let again = again.map_or(String::new(), |r| {
             format!(" (the first record once more: {})", percent(*r))
@@ -113,19 +113,19 @@ fn of_goals(designed: &Designed, best: &Experiment) -> String {
             percent(**left)
         )
     });
-    let each: Vec<String> = each.collect();
-    let each = list(&each.iter().map(String::as_str).collect::<Vec<_>>());
-    let of = match designed.by.as_str() {
+    let parts: Vec<String> = parts.collect();
+    let parts = list(&parts.iter().map(String::as_str).collect::<Vec<_>>());
+    let subject = match designed.by.as_str() {
         "functions" => "of the learned function where these experiments and the records go",
         "constants" => "of the constants",
         _ => "of the prediction",
     };
-    if own.iter().all(|(_, (_, left))| **left > LITTLE) {
+    if of_kind.iter().all(|(_, (_, left))| **left > LITTLE_LEFT) {
         return format!(
-            "none of these experiments would tell much more: the best shrinks the uncertainty {of} only a little: {each}"
+            "none of these experiments would tell much more: the best shrinks the uncertainty {subject} only a little: {parts}"
         );
     }
-    format!("it would shrink the uncertainty {of}: {each}")
+    format!("it would shrink the uncertainty {subject}: {parts}")
 }
 
 /// How many are as good as the best.
@@ -133,11 +133,11 @@ fn ties(designed: &Designed) -> Option<String> {
     let best = designed.experiments.first()?;
     let as_good = |e: &&Experiment| {
         if designed.by == "formulas" {
-            return e.apart.is_none() || e.apart >= best.apart.map(|a| a / AS_GOOD);
+            return e.apart.is_none() || e.apart >= best.apart.map(|a| a / AS_GOOD_RATIO);
         }
         let pairs = e.left.iter().zip(&best.left).zip(&designed.goals);
-        let mut own = pairs.filter(|(_, goal)| designed.by.starts_with(&goal.kind));
-        own.all(|((own, best), _)| *own <= AS_GOOD * best)
+        let mut of_kind = pairs.filter(|(_, goal)| designed.by.starts_with(&goal.kind));
+        of_kind.all(|((left, best), _)| *left <= AS_GOOD_RATIO * best)
     };
     let count = designed.experiments.iter().take_while(as_good).count();
     (count > 1).then(|| {

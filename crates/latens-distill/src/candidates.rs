@@ -7,18 +7,18 @@ use crate::formula::{Formula, Term};
 use crate::library::{FEW_ARGUMENTS, Library};
 use crate::refine::{Refined, refine};
 use crate::samples::Target;
-use crate::select::{Chosen, Dictionary, TERMS};
+use crate::select::{Chosen, Dictionary, MOST_TERMS};
 
 /// Sums of each number of terms whose constants are refined, of each search.
-const REFINED: usize = 8;
+const REFINED_SUMS: usize = 8;
 /// Sums of functions with inner constants that lose terms again.
-const PRUNED: usize = 6;
+const PRUNED_SUMS: usize = 6;
 /// Mean square of white misfits up to which a formula is within what the posterior allows.
-const WITHIN: f64 = 2.0;
+const WITHIN_MISFIT: f64 = 2.0;
 /// Arguments up to which all kinds of terms are looked at.
-const FEW: usize = 2;
+const FEW_ARGUMENTS_OF_TERMS: usize = 2;
 /// Constants up to which a formula from the library is simple enough for nothing else to be looked for.
-const SIMPLE: usize = 5;
+const SIMPLE_CONSTANTS: usize = 5;
 /// The seed of what is tried at random: the same fit has the same formulas.
 const SEED: u64 = 1;
 /// Rounds of refining inner constants and choosing terms again.
@@ -34,7 +34,7 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
     let few = target
         .points
         .first()
-        .is_some_and(|point| point.len() <= FEW);
+        .is_some_and(|point| point.len() <= FEW_ARGUMENTS_OF_TERMS);
     let powers = Dictionary::new(target, &library.powers, &[]);
     let found = powers.search(None, 0..powers.terms.len());
     add(target, &mut pool, sums(&powers, found, None));
@@ -52,7 +52,7 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
                 let found = plain.search(Some(below), 0..terms);
                 sums(&plain, found, Some(below))
                     .into_iter()
-                    .take(REFINED / 4)
+                    .take(REFINED_SUMS / 4)
             })
             .collect();
         add(target, &mut pool, quotients);
@@ -62,16 +62,16 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
     }
     let arguments = target.points.first().map_or(0, Vec::len);
     // a sum of many terms follows anything
-    let simple = |r: &Refined| r.formula.constants.len() <= SIMPLE;
+    let simple = |r: &Refined| r.formula.constants.len() <= SIMPLE_CONSTANTS;
     let simple: Vec<Refined> = pool.iter().filter(|r| simple(r)).cloned().collect();
     if arguments <= FEW_ARGUMENTS && !within(target, &simple) {
         pool.extend(evolve(target, SEED));
     }
-    for own in proposed {
+    for given in proposed {
         let mut found = pool.iter_mut().map(|r| &mut r.formula);
-        match found.find(|formula| formula.text == own.text) {
-            Some(formula) => formula.names.clone_from(&own.names),
-            None => pool.extend(refine(target, own)),
+        match found.find(|formula| formula.text == given.text) {
+            Some(formula) => formula.names.clone_from(&given.names),
+            None => pool.extend(refine(target, given)),
         }
     }
     sort(&mut pool);
@@ -81,7 +81,7 @@ pub fn candidates(target: &Target, library: &Library, proposed: &[Formula]) -> V
 
 /// Whether some formula is within what the posterior allows.
 fn within(target: &Target, pool: &[Refined]) -> bool {
-    let most = WITHIN * target.count() as f64;
+    let most = WITHIN_MISFIT * target.count() as f64;
     pool.iter().any(|refined| refined.misfit < most)
 }
 
@@ -94,11 +94,11 @@ fn curved(target: &Target, library: &Library, mut terms: Vec<Term>, pool: &mut V
         let mut next = vec![];
         add(target, &mut next, sums(&all, found, None));
         sort(&mut next);
-        let best: Vec<&Refined> = next.iter().take(PRUNED).collect();
+        let best: Vec<&Refined> = next.iter().take(PRUNED_SUMS).collect();
         let pruned: Vec<Refined> = best.par_iter().map(|r| pruned(target, r)).collect();
         next.extend(pruned);
         sort(&mut next);
-        let good = next.iter().take(REFINED);
+        let good = next.iter().take(REFINED_SUMS);
         let good = good.flat_map(|r| r.formula.terms.iter().filter(|t| !t.inner.is_empty()));
         for term in good {
             // in all products with other arguments
@@ -128,12 +128,12 @@ pub fn parts(formula: &Formula) -> Vec<String> {
 fn needless(pool: &mut Vec<Refined>, proposed: &[Formula]) {
     let mut kept: Vec<Vec<String>> = vec![];
     pool.retain(|refined| {
-        let own = parts(&refined.formula);
+        let own_parts = parts(&refined.formula);
         let has_all =
-            |other: &Vec<String>| !other.is_empty() && other.iter().all(|p| own.contains(p));
+            |other: &Vec<String>| !other.is_empty() && other.iter().all(|p| own_parts.contains(p));
         let needless = kept.iter().any(has_all);
         if !needless {
-            kept.push(own);
+            kept.push(own_parts);
         }
         !needless || proposed.iter().any(|p| p.text == refined.formula.text)
     });
@@ -152,7 +152,7 @@ pub(crate) fn sums(
     found: Vec<Chosen>,
     below: Option<usize>,
 ) -> Vec<Formula> {
-    let one = |chosen: Chosen| {
+    let formula = |chosen: Chosen| {
         let (mut terms, mut factors, mut divided) = (vec![], vec![], None);
         for (t, factor) in chosen.terms.iter().zip(&chosen.factors) {
             let term = &dictionary.terms[*t];
@@ -165,18 +165,18 @@ pub(crate) fn sums(
         }
         (!terms.is_empty()).then(|| Formula::sum(terms, &factors, divided))
     };
-    found.into_iter().filter_map(one).collect()
+    found.into_iter().filter_map(formula).collect()
 }
 
 /// Refines the best formulas of each number of terms and adds them.
 fn add(target: &Target, pool: &mut Vec<Refined>, formulas: Vec<Formula>) {
-    let mut of_size = [0; TERMS + 1];
+    let mut of_size = [0; MOST_TERMS + 1];
     let best: Vec<Formula> = formulas
         .into_iter()
         .filter(|formula| {
-            let count = &mut of_size[formula.terms.len().min(TERMS)];
+            let count = &mut of_size[formula.terms.len().min(MOST_TERMS)];
             *count += 1;
-            *count <= REFINED
+            *count <= REFINED_SUMS
         })
         .collect();
     let refined: Vec<Option<Refined>> = best.par_iter().map(|f| refine(target, f)).collect();
@@ -196,8 +196,8 @@ fn pruned(target: &Target, refined: &Refined) -> Refined {
             let (shorter, _) = best.formula.without(&[lost], &best.formula.constants)?;
             refine(target, &shorter)
         };
-        let each = (0..terms.len()).filter_map(without);
-        match each.min_by(|a, b| a.score.total_cmp(&b.score)) {
+        let shorter = (0..terms.len()).filter_map(without);
+        match shorter.min_by(|a, b| a.score.total_cmp(&b.score)) {
             Some(next) if next.score < best.score => best = next,
             _ => return best,
         }

@@ -15,62 +15,64 @@ use crate::{Expression, Front, Ranked, Step, Watch, candidates, refit, rewrite};
 impl Ranked {
     /// Value and deviation of each constant of its formulas, in their order.
     fn formula_constants(&self, names: &[String]) -> Option<Vec<(f64, f64)>> {
-        let one = |name: &String| {
+        let value_and_deviation = |name: &String| {
             let known = self.constants.iter().find(|c| c.name == *name)?;
             Some((known.value, known.std))
         };
-        names.iter().map(one).collect()
+        names.iter().map(value_and_deviation).collect()
     }
 }
 
 /// Formulas whose score is this much worse than the best one's are not fitted again.
-const RULED_OUT: f64 = 100.0;
+const RULED_OUT_SCORE: f64 = 100.0;
 
 /// Rounds in which formulas grow at the most, and by how much ln p must have risen for a further one.
 const ROUNDS: usize = 6;
-const RISE: f64 = 1.0;
+const EVIDENCE_RISE: f64 = 1.0;
 /// Formulas that are fitted again in each; others of those that cannot be.
-const GROWN: usize = 6;
+const GROWN_FORMULAS: usize = 6;
 
 /// Which formula of each front goes into each model.
 pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
-    const OF_EACH: usize = 12;
+    const FORMULAS_OF_EACH: usize = 12;
     let mut all: Vec<(f64, Vec<usize>)> = vec![(0.0, vec![])];
     for front in fronts {
         let best = front.best.iter().enumerate();
         let of_each = if fronts.len() == 1 {
             usize::MAX
         } else {
-            OF_EACH
+            FORMULAS_OF_EACH
         };
         let best: Vec<(f64, usize)> = best
-            .filter(|(k, (_, own))| *k < of_each || *own)
-            .map(|(k, (refined, _))| (refined.score, k))
+            .filter(|(k, candidate)| *k < of_each || candidate.proposed)
+            .map(|(k, candidate)| (candidate.refined.score, k))
             .collect();
         let mut next = vec![];
         for (score, places) in &all {
-            for (own, place) in &best {
-                next.push((score + own, [places.as_slice(), &[*place]].concat()));
+            for (added, place) in &best {
+                next.push((score + added, [places.as_slice(), &[*place]].concat()));
             }
         }
         next.sort_by(|a, b| a.0.total_cmp(&b.0));
         next.truncate(500);
         all = next;
     }
-    let own = |places: &[usize]| {
-        let mut each = places.iter().zip(fronts);
-        each.any(|(place, front)| front.best[*place].1)
+    let has_proposed = |places: &[usize]| {
+        let mut choices = places.iter().zip(fronts);
+        choices.any(|(place, front)| front.best[*place].proposed)
     };
     // those of the user, and the best; those that the posterior rules out would take longest to fit
     let mut chosen: Vec<Vec<usize>> = all
         .iter()
         .map(|(_, p)| p)
-        .filter(|p| own(p))
+        .filter(|p| has_proposed(p))
         .cloned()
         .collect();
     chosen.truncate(count);
     let best = all.first().map_or(0.0, |(score, _)| *score);
-    let close = all.iter().filter(|(score, _)| *score < best + RULED_OUT);
+    let close = all
+        .iter()
+        .filter(|(score, _)| *score < best + RULED_OUT_SCORE);
     for (_, places) in close {
         if chosen.len() < count && !chosen.contains(places) {
             chosen.push(places.clone());
@@ -84,14 +86,19 @@ pub(crate) fn combinations(fronts: &[Front], count: usize) -> Vec<Choice> {
 
 /// The formulas of fewest constants, to begin with where no other can be fitted: of each front the best of those.
 pub(crate) fn simplest(fronts: &[Front]) -> Vec<Choice> {
-    const MOST: usize = 4;
+    const MOST_CHOICES: usize = 4;
     let by_size = |front: &Front| {
         let mut places: Vec<usize> = (0..front.best.len()).collect();
-        places.sort_by_key(|k| front.best[*k].0.formula.constants.len());
+        places.sort_by_key(|k| front.best[*k].refined.formula.constants.len());
         places
     };
     let all: Vec<Vec<usize>> = fronts.iter().map(by_size).collect();
-    let count = all.iter().map(Vec::len).min().unwrap_or(0).min(MOST);
+    let count = all
+        .iter()
+        .map(Vec::len)
+        .min()
+        .unwrap_or(0)
+        .min(MOST_CHOICES);
     let nth = |k: usize| all.iter().map(|places| places[k]).collect::<Vec<_>>();
     (0..count).map(|k| Choice::of(fronts, &nth(k))).collect()
 }
@@ -106,12 +113,12 @@ pub(crate) struct Choice {
 
 impl Choice {
     fn of(fronts: &[Front], places: &[usize]) -> Self {
-        let each = fronts.iter().zip(places);
-        let best = each.map(|(front, place)| &front.best[*place]);
+        let choices = fronts.iter().zip(places);
+        let best = choices.map(|(front, place)| &front.best[*place]);
         Self {
-            proposed: best.clone().any(|(_, own)| *own),
+            proposed: best.clone().any(|candidate| candidate.proposed),
             formulas: best
-                .map(|(refined, _)| (refined.formula.clone(), refined.scales.clone()))
+                .map(|c| (c.refined.formula.clone(), c.refined.scales.clone()))
                 .collect(),
         }
     }
@@ -128,8 +135,9 @@ impl Choice {
 
     /// The values of all constants.
     pub fn constants(&self) -> Vec<f64> {
-        let each = self.formulas.iter();
-        each.flat_map(|(formula, _)| formula.constants.clone())
+        let formulas = self.formulas.iter();
+        formulas
+            .flat_map(|(formula, _)| formula.constants.clone())
             .collect()
     }
 
@@ -138,8 +146,8 @@ impl Choice {
         let mut choice = self.clone();
         let mut rest = constants;
         for (formula, _) in &mut choice.formulas {
-            let (own, after) = rest.split_at(formula.constants.len());
-            *formula = formula.at(own);
+            let (constants_here, after) = rest.split_at(formula.constants.len());
+            *formula = formula.at(constants_here);
             rest = after;
         }
         choice
@@ -155,26 +163,27 @@ impl Choice {
 
     /// What stands for each output, without units.
     pub fn replacements<'a>(&'a self, model: &Model, fronts: &'a [Front]) -> Vec<Replacement<'a>> {
-        let each = fronts.iter().zip(&self.formulas);
-        each.map(|(front, (formula, scales))| Replacement {
-            network: &front.network,
-            output: &front.output,
-            names: names(&front.base(fronts.len()), formula, model),
-            formula,
-            scales,
-            units: vec![None; formula.constants.len()],
-        })
-        .collect()
+        let outputs = fronts.iter().zip(&self.formulas);
+        outputs
+            .map(|(front, (formula, scales))| Replacement {
+                network: &front.network,
+                output: &front.output,
+                names: names(&front.base(fronts.len()), formula, model),
+                formula,
+                scales,
+                units: vec![None; formula.constants.len()],
+            })
+            .collect()
     }
 
     /// What it is made of, in an order.
     pub fn parts(&self) -> Vec<String> {
-        let each = self.formulas.iter().enumerate();
-        let each = each.flat_map(|(k, (formula, _))| {
-            let own = candidates::parts(formula).into_iter();
-            own.map(move |part| format!("{k} {part}"))
+        let formulas = self.formulas.iter().enumerate();
+        let parts_of_all = formulas.flat_map(|(k, (formula, _))| {
+            let parts_here = candidates::parts(formula).into_iter();
+            parts_here.map(move |part| format!("{k} {part}"))
         });
-        let mut parts: Vec<String> = each.collect();
+        let mut parts: Vec<String> = parts_of_all.collect();
         parts.sort();
         parts
     }
@@ -197,8 +206,8 @@ impl Tried {
 
     /// The choice with the constants that it was fitted to.
     pub fn choice_as_fitted(&self) -> Choice {
-        let each = self.ranked.expressions.iter();
-        let names: Vec<String> = each.flat_map(|e| e.constants.clone()).collect();
+        let expressions = self.ranked.expressions.iter();
+        let names: Vec<String> = expressions.flat_map(|e| e.constants.clone()).collect();
         let known = self.ranked.formula_constants(&names);
         known.map_or_else(
             || self.choice.clone(),
@@ -245,14 +254,14 @@ impl<'a> Search<'a> {
         self.looked_at.extend(chosen.iter().map(Choice::parts));
         let done = AtomicUsize::new(0);
         let stops = || self.watch.stops();
-        let each = chosen.par_iter().map(|choice| {
+        let fits = chosen.par_iter().map(|choice| {
             let tried = fitted(self.fit, self.model, self.fronts, choice, &stops);
             let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-            let of = chosen.len();
-            self.watch.step(Step::Fitted { done, of });
+            let total = chosen.len();
+            self.watch.step(Step::Fitted { done, total });
             tried
         });
-        for tried in each.collect::<Vec<_>>() {
+        for tried in fits.collect::<Vec<_>>() {
             match tried {
                 Ok(tried) => self.tried.push(tried),
                 Err(error) => {
@@ -283,11 +292,15 @@ impl<'a> Search<'a> {
             self.watch.step(Step::Growing);
             let next = grow::next(self.model, self.fronts, places, base, &self.looked_at);
             let before = base.evidence();
-            let (first, others) = next.split_at(GROWN.min(next.len()));
+            let (first, others) = next.split_at(GROWN_FORMULAS.min(next.len()));
             let fitted = self.try_all(first);
             self.try_all(&others[..(first.len() - fitted).min(others.len())]);
             self.try_lighter();
-            if !self.tried.iter().any(|t| t.evidence() > before + RISE) {
+            if !self
+                .tried
+                .iter()
+                .any(|t| t.evidence() > before + EVIDENCE_RISE)
+            {
                 return;
             }
         }
@@ -297,8 +310,8 @@ impl<'a> Search<'a> {
 /// Choices of which most is left without the terms whose factors the records do not tell from zero: of the
 /// likeliest that have such terms.
 fn lighter(tried: &[Tried], looked_at: &[Vec<String>]) -> Vec<Choice> {
-    const MOST: usize = 4;
-    const DEVIATIONS: f64 = 3.0;
+    const MOST_CHOICES: usize = 4;
+    const NOTICED_DEVIATIONS: f64 = 3.0;
     let mut best: Vec<&Tried> = tried.iter().collect();
     best.sort_by(|a, b| b.evidence().total_cmp(&a.evidence()));
     let mut known = looked_at.to_vec();
@@ -315,12 +328,13 @@ fn lighter(tried: &[Tried], looked_at: &[Vec<String>]) -> Vec<Choice> {
         };
         let mut constants = constants.into_iter();
         for (formula, scales) in &mut lighter.formulas {
-            let own: Vec<(f64, f64)> = constants.by_ref().take(formula.constants.len()).collect();
-            let values: Vec<f64> = own.iter().map(|c| c.0).collect();
+            let uncertain: Vec<(f64, f64)> =
+                constants.by_ref().take(formula.constants.len()).collect();
+            let values: Vec<f64> = uncertain.iter().map(|c| c.0).collect();
             let mut at = 0;
             let mut lost = vec![];
             for (k, term) in formula.terms.iter().enumerate() {
-                if own[at].0.abs() < DEVIATIONS * own[at].1 {
+                if uncertain[at].0.abs() < NOTICED_DEVIATIONS * uncertain[at].1 {
                     lost.push(k);
                 }
                 at += 1 + term.inner.len();
@@ -333,7 +347,7 @@ fn lighter(tried: &[Tried], looked_at: &[Vec<String>]) -> Vec<Choice> {
             }
         }
         let parts = lighter.parts();
-        if !known.contains(&parts) && found.len() < MOST {
+        if !known.contains(&parts) && found.len() < MOST_CHOICES {
             known.push(parts);
             found.push(lighter);
         }
@@ -405,7 +419,7 @@ fn names(base: &str, formula: &Formula, model: &Model) -> Vec<String> {
     (0..formula.constants.len())
         .map(|k| {
             let mut name = match formula.names.get(k) {
-                Some(own) => own.clone(),
+                Some(given) => given.clone(),
                 None => format!("{base}_{}", k + 1),
             };
             while taken(&name) {

@@ -26,13 +26,13 @@ const TREES: usize = 100;
 /// Changes that are tried in each, for each tree.
 const GENERATIONS: usize = 300;
 /// Generations after which the constants of the best of each size are refined.
-const REFINE: usize = 20;
+const REFINEMENT_GENERATIONS: usize = 20;
 /// How many an island gives at the end.
-const BEST: usize = 3;
+const GIVEN_TREES: usize = 3;
 /// Nodes of a tree at the most.
-const NODES: usize = 13;
+const MOST_NODES: usize = 13;
 /// Trees of which the best one has children.
-const TOURNAMENT: usize = 4;
+const TOURNAMENT_TREES: usize = 4;
 
 /// A tree, and the columns that it makes a formula with.
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl<'t> Island<'t> {
             half: (0..arguments).map(half).collect(),
             random: Pcg64::seed_from_u64(seed),
             trees: VecDeque::new(),
-            best: vec![None; NODES + 1],
+            best: vec![None; MOST_NODES + 1],
         }
     }
 
@@ -126,7 +126,7 @@ impl<'t> Island<'t> {
                     self.add(child);
                 }
             }
-            if generation % REFINE == 0 {
+            if generation % REFINEMENT_GENERATIONS == 0 {
                 self.refine();
             }
         }
@@ -141,14 +141,14 @@ impl<'t> Island<'t> {
         });
         let mut refined: Vec<Refined> = refined.collect();
         refined.sort_by(|a, b| a.score.total_cmp(&b.score));
-        refined.truncate(BEST);
+        refined.truncate(GIVEN_TREES);
         refined
     }
 
     /// The oldest makes room, not the worst: what is good at once would soon be all there is.
     fn add(&mut self, grown: Grown) {
         let best = &mut self.best[grown.tree.size()];
-        if best.as_ref().is_none_or(|own| grown.score < own.score) {
+        if best.as_ref().is_none_or(|known| grown.score < known.score) {
             *best = Some(grown.clone());
         }
         if self.trees.len() == TREES {
@@ -195,7 +195,7 @@ impl<'t> Island<'t> {
     /// The best of a few.
     fn chosen(&mut self) -> Tree {
         let count = self.trees.len();
-        let places = (0..TOURNAMENT).map(|_| self.random.random_range(0..count));
+        let places = (0..TOURNAMENT_TREES).map(|_| self.random.random_range(0..count));
         let places: Vec<usize> = places.collect();
         let best = places
             .into_iter()
@@ -209,7 +209,7 @@ impl<'t> Island<'t> {
         let place = self.random.random_range(0..tree.size());
         match self.random.random_range(0..8) {
             0 | 1 => {
-                let by = (2.0 * (self.random.random::<f64>() - 0.5)).exp();
+                let factor = (2.0 * (self.random.random::<f64>() - 0.5)).exp();
                 let sign = if self.random.random_bool(0.1) {
                     -1.0
                 } else {
@@ -218,8 +218,8 @@ impl<'t> Island<'t> {
                 let mut constants = tree.constants();
                 let count = constants.len();
                 if count > 0 {
-                    let which = self.random.random_range(0..count);
-                    *constants[which] *= sign * by;
+                    let place = self.random.random_range(0..count);
+                    *constants[place] *= sign * factor;
                 }
             }
             2 => {
@@ -227,7 +227,7 @@ impl<'t> Island<'t> {
                 let operator = BINARY[self.random.random_range(0..BINARY.len())];
                 match tree.part(place) {
                     Tree::Unary(function, _) => *function = other,
-                    Tree::Binary(own, ..) => *own = operator,
+                    Tree::Binary(here, ..) => *here = operator,
                     leaf => *leaf = self.leaf(),
                 }
             }
@@ -238,11 +238,11 @@ impl<'t> Island<'t> {
                 let function = UNARY[self.random.random_range(0..UNARY.len())];
                 let kind = self.random.random_range(0..3);
                 let part = tree.part(place);
-                let own = Box::new(part.clone());
+                let kept = Box::new(part.clone());
                 *part = match kind {
-                    0 => Tree::Unary(function, own),
-                    1 => Tree::Binary(operator, own, Box::new(leaf)),
-                    _ => Tree::Binary(operator, Box::new(leaf), own),
+                    0 => Tree::Unary(function, kept),
+                    1 => Tree::Binary(operator, kept, Box::new(leaf)),
+                    _ => Tree::Binary(operator, Box::new(leaf), kept),
                 };
             }
             4 => {
@@ -294,7 +294,7 @@ impl<'t> Island<'t> {
     /// A tree with the columns that pay for themselves; `None` where it is too large, constant, or no number.
     fn judged(&self, tree: Tree) -> Option<Grown> {
         let tree = tree.folded();
-        let usable = tree.size() <= NODES && self.within.iter().any(|j| tree.has(*j));
+        let usable = tree.size() <= MOST_NODES && self.within.iter().any(|j| tree.has(*j));
         if !usable {
             return None;
         }
@@ -304,18 +304,18 @@ impl<'t> Island<'t> {
             white.iter().all(|v| v.is_finite()).then_some(white)
         };
         let term = tree.term();
-        let own = format!("({})", term.text);
-        let mut texts = vec![own.clone()];
+        let whole = format!("({})", term.text);
+        let mut texts = vec![whole.clone()];
         let mut columns = vec![column(&values)?];
         for (text, white) in &self.plain {
             texts.push(text.clone());
             columns.push(white.clone());
         }
         for j in (0..self.half.len()).filter(|j| !self.within.contains(j)) {
-            let each = self.target.argument(j).zip(&values);
-            let products: Vec<f64> = each.map(|(x, v)| x * v).collect();
+            let pairs = self.target.argument(j).zip(&values);
+            let products: Vec<f64> = pairs.map(|(x, v)| x * v).collect();
             columns.push(column(&products)?);
-            texts.push(format!("#{}*{own}", j + 1));
+            texts.push(format!("#{}*{whole}", j + 1));
         }
         let normal = Normal::new(&columns, &self.target.white)?;
         let inner = term.inner.len();
@@ -337,18 +337,18 @@ impl<'t> Island<'t> {
             loop {
                 let others = (0..columns.len()).filter(|k| !chosen.contains(k));
                 let more = others.filter_map(|k| {
-                    let with = [chosen.as_slice(), &[k]].concat();
-                    let (reached, factors) = judge(&with)?;
-                    Some((reached, with, factors))
+                    let extended = [chosen.as_slice(), &[k]].concat();
+                    let (reached, factors) = judge(&extended)?;
+                    Some((reached, extended, factors))
                 });
                 match more.min_by(|a, b| a.0.total_cmp(&b.0)) {
-                    Some((better, with, own)) if better < reached => {
-                        (reached, chosen, factors) = (better, with, own);
+                    Some((better, extended, with_factors)) if better < reached => {
+                        (reached, chosen, factors) = (better, extended, with_factors);
                     }
                     _ => break,
                 }
             }
-            if best.as_ref().is_none_or(|(own, ..)| reached < *own) {
+            if best.as_ref().is_none_or(|(known, ..)| reached < *known) {
                 best = Some((reached, chosen, factors));
             }
         }
@@ -401,10 +401,10 @@ impl Normal {
 
     /// Factors of some columns, and what they leave; `None` where the columns are one another's.
     fn solve(&self, chosen: &[usize]) -> Option<(Vec<f64>, f64)> {
-        const OWN: f64 = 1e-10;
+        const DIAGONAL_JITTER: f64 = 1e-10;
         let n = chosen.len();
         let gram = Matrix::from_fn(n, n, |i, j| {
-            self.gram[(chosen[i], chosen[j])] + if i == j { OWN } else { 0.0 }
+            self.gram[(chosen[i], chosen[j])] + if i == j { DIAGONAL_JITTER } else { 0.0 }
         });
         let right: Vec<f64> = chosen.iter().map(|&k| self.pull[k]).collect();
         let factors = Factor::new(gram)?.solve(&right);

@@ -26,7 +26,7 @@ pub struct Formula {
 }
 
 /// Replaces `#1`, or `$1`, by other texts.
-pub fn fill(text: &str, mark: char, with: impl Fn(usize) -> String) -> String {
+pub fn fill(text: &str, mark: char, replacement: impl Fn(usize) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(mark) {
@@ -34,7 +34,7 @@ pub fn fill(text: &str, mark: char, with: impl Fn(usize) -> String) -> String {
         let (number, after) = after.split_at(end.unwrap_or(after.len()));
         out += before;
         match number.parse::<usize>() {
-            Ok(number) if number > 0 => out += &with(number - 1),
+            Ok(number) if number > 0 => out += &replacement(number - 1),
             _ => out.push(mark),
         }
         rest = after;
@@ -70,13 +70,13 @@ impl Formula {
         let mut parts = vec![];
         for (term, factor) in terms.iter().zip(factors) {
             constants.push(*factor);
-            let own = constants.len();
-            let inner = fill(&term.text, '$', |k| format!("${}", own + 1 + k));
+            let factor_place = constants.len();
+            let inner = fill(&term.text, '$', |k| format!("${}", factor_place + 1 + k));
             constants.extend(&term.inner);
             parts.push(if inner == "1" {
-                format!("${own}")
+                format!("${factor_place}")
             } else {
-                format!("${own}*{inner}")
+                format!("${factor_place}*{inner}")
             });
         }
         let mut text = parts.join(" + ");
@@ -118,15 +118,15 @@ impl Formula {
     pub fn without(&self, lost: &[usize], constants: &[f64]) -> Option<(Self, Vec<usize>)> {
         let (mut terms, mut factors, mut places, mut at) = (vec![], vec![], vec![], 0);
         for (k, term) in self.terms.iter().enumerate() {
-            let own = at..at + 1 + term.inner.len();
-            at = own.end;
+            let places_here = at..at + 1 + term.inner.len();
+            at = places_here.end;
             if !lost.contains(&k) {
-                factors.push(constants[own.start]);
+                factors.push(constants[places_here.start]);
                 terms.push(Term {
                     text: term.text.clone(),
-                    inner: constants[own.start + 1..own.end].to_vec(),
+                    inner: constants[places_here.start + 1..places_here.end].to_vec(),
                 });
-                places.extend(own);
+                places.extend(places_here);
             }
         }
         let below = self.below().map(|below| {

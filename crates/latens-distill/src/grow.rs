@@ -30,17 +30,17 @@ use crate::library::Library;
 use crate::refine::scales;
 use crate::samples::Target;
 use crate::select::{Dictionary, Known};
-use crate::verdict::TOLD_APART;
+use crate::verdict::TELLING_EVIDENCE;
 use crate::{Front, rewrite};
 
 /// Sums of which more is asked, of each output.
-const ASKED: usize = 12;
+const ASKED_SUMS: usize = 12;
 /// Steps of Gauss and Newton's method.
 const STEPS: usize = 6;
 /// A step is halved so often.
 const HALVINGS: usize = 6;
 /// What of a column's length is rounding.
-const ROUNDING: f64 = 1e-12;
+const ROUNDING_PART: f64 = 1e-12;
 
 /// What the search for formulas knows of an output.
 pub(crate) struct Place<'a> {
@@ -65,13 +65,13 @@ pub(crate) fn next(
 ) -> Vec<Choice> {
     let mut known = looked_at.to_vec();
     let records = Records::of(&base.fit);
-    let here = |choice: &Choice| records.corrected(model, fronts, choice);
+    let corrected = |choice: &Choice| records.corrected(model, fronts, choice);
     let base = base.choice_as_fitted();
-    let Some((_, own)) = here(&base) else {
+    let Some((_, left)) = corrected(&base) else {
         return vec![];
     };
     // nothing can gain more than all of the misfit
-    if own.misfit < 2.0 * TOLD_APART {
+    if left.misfit < 2.0 * TELLING_EVIDENCE {
         return vec![];
     }
     let mut found: Vec<Foreseen> = vec![];
@@ -83,16 +83,16 @@ pub(crate) fn next(
         let mut asked = 0;
         for formula in sums(&dictionary, all, None) {
             let choice = base.replaced(k, formula.clone(), scales_at(place.target, &formula));
-            let own = choice.parts();
-            if asked == ASKED {
+            let its_parts = choice.parts();
+            if asked == ASKED_SUMS {
                 break;
             }
-            if known.contains(&own) || fronts[k].units_of(&formula).is_none() {
+            if known.contains(&its_parts) || fronts[k].units_of(&formula).is_none() {
                 continue;
             }
-            known.push(own);
+            known.push(its_parts);
             asked += 1;
-            if let Some((choice, foreseen)) = here(&choice) {
+            if let Some((choice, foreseen)) = corrected(&choice) {
                 found.push(Foreseen {
                     choice,
                     score: foreseen.score(&records),
@@ -101,8 +101,8 @@ pub(crate) fn next(
         }
     }
     found.sort_by(|a, b| a.score.total_cmp(&b.score));
-    let least = own.score(&records);
-    let most = least + 2.0 * TOLD_APART;
+    let least = left.score(&records);
+    let most = least + 2.0 * TELLING_EVIDENCE;
     // with all that the base has and more, it would have to gain
     let has_all = |choice: &Choice| {
         let parts = choice.parts();
@@ -171,14 +171,14 @@ impl<'f> Records<'f> {
         (same && model.varying().next().is_none()).then_some(model)
     }
 
-    /// θ of a model: what the fit says of its constants, `own` of those it does not know, else their guesses.
-    fn theta(&self, model: &Model, own: &[(String, f64)]) -> Vec<f64> {
+    /// θ of a model: what the fit says of its constants, `stated` of those it does not know, else their guesses.
+    fn theta(&self, model: &Model, stated: &[(String, f64)]) -> Vec<f64> {
         let known = self.fit.model.unknowns.iter().zip(&self.fit.theta);
         let known: Vec<(&str, f64)> = known.map(|(u, t)| (u.name.as_str(), u.value(*t))).collect();
         let entry = |unknown: &latens::model::Unknown| {
-            let own = own.iter().find(|(name, _)| *name == unknown.name);
+            let stated = stated.iter().find(|(name, _)| *name == unknown.name);
             let known = known.iter().find(|(name, _)| *name == unknown.name);
-            let value = own.map(|o| o.1).or(known.map(|k| k.1));
+            let value = stated.map(|o| o.1).or(known.map(|k| k.1));
             value.map_or(0.0, |value| unknown.entry(value))
         };
         model.unknowns.iter().map(entry).collect()
@@ -227,8 +227,8 @@ impl<'f> Records<'f> {
         let text = rewrite::rewrite(model, &replaced).ok()?;
         let names: Vec<String> = replaced.iter().flat_map(|r| r.names.clone()).collect();
         let model = self.model(&text)?;
-        let own: Vec<(String, f64)> = names.iter().cloned().zip(choice.constants()).collect();
-        let mut theta = self.theta(&model, &own);
+        let stated: Vec<(String, f64)> = names.iter().cloned().zip(choice.constants()).collect();
+        let mut theta = self.theta(&model, &stated);
         let mut at = self.ask(&model, &theta)?;
         for _ in 0..STEPS {
             let n = theta.len();
@@ -238,12 +238,12 @@ impl<'f> Records<'f> {
                 let length = 0.5f64.powi(halved as i32);
                 let moved = theta.iter().zip(&step).map(|(t, s)| t + length * s);
                 let moved: Vec<f64> = moved.collect();
-                let there = self.ask(&model, &moved)?;
-                (there.misfit < at.misfit).then_some((moved, there))
+                let ahead = self.ask(&model, &moved)?;
+                (ahead.misfit < at.misfit).then_some((moved, ahead))
             });
-            let Some((moved, there)) = better else { break };
-            let gain = at.misfit - there.misfit;
-            (theta, at) = (moved, there);
+            let Some((moved, ahead)) = better else { break };
+            let gain = at.misfit - ahead.misfit;
+            (theta, at) = (moved, ahead);
             if gain < 0.1 {
                 break;
             }
@@ -267,13 +267,13 @@ impl<'f> Records<'f> {
         fronts: &[Front],
         base: &Choice,
         place: usize,
-        of: &Place,
+        output: &Place,
     ) -> Option<Dictionary> {
         let formula = base.formula(place);
-        let library = of.library;
+        let library = output.library;
         let all = [&library.powers, &library.bent, &library.curved];
         let all = all.into_iter().flatten().chain(&formula.terms);
-        let (terms, sizes) = finite(of.target, all.cloned().collect());
+        let (terms, sizes) = finite(output.target, all.cloned().collect());
         // the formula itself has the factor 1 + e
         let count = formula.constants.len();
         let mut text = format!("(1 + ${})*({})", count + 1, formula.text);
@@ -310,9 +310,9 @@ impl<'f> Records<'f> {
             .map(|k| extended.unknowns[*k].scale)
             .collect();
         // the formula's own constants go with it, all others adapt
-        let own: Vec<usize> = names[..count].iter().filter_map(at).collect();
+        let formula_columns: Vec<usize> = names[..count].iter().filter_map(at).collect();
         let others: Vec<usize> = (0..asked.b.len())
-            .filter(|k| !columns.contains(k) && !own.contains(k))
+            .filter(|k| !columns.contains(k) && !formula_columns.contains(k))
             .collect();
         let asked = asked.without(&columns, &others)?;
         Some(asked.as_columns(terms, &scales, self.count))
@@ -358,11 +358,12 @@ impl Asked {
             self.a[(i + 1, j + 1)] / (norms[i] * norms[j])
         });
         let found = Eigen::new(&scaled);
-        let least = ROUNDING * found.values.last().copied().unwrap_or(0.0);
+        let least = ROUNDING_PART * found.values.last().copied().unwrap_or(0.0);
         let directions: Vec<usize> = (0..q).filter(|k| found.values[*k] > least).collect();
         let column = |j: usize| -> Vec<f64> {
-            let each = directions.iter();
-            each.map(|k| found.values[*k].sqrt() * found.vectors[(j, *k)])
+            let entries = directions.iter();
+            entries
+                .map(|k| found.values[*k].sqrt() * found.vectors[(j, *k)])
                 .collect()
         };
         let pull: Vec<f64> = usable

@@ -74,7 +74,7 @@ pub enum Step {
         /// Done.
         done: usize,
         /// In all.
-        of: usize,
+        total: usize,
     },
 }
 
@@ -83,7 +83,7 @@ impl std::fmt::Display for Step {
         match self {
             Self::Searching { name } => write!(f, "formulas for {name} …"),
             Self::Growing => write!(f, "what the records ask for …"),
-            Self::Fitted { done, of } => write!(f, "fitted again: {done} of {of}"),
+            Self::Fitted { done, total } => write!(f, "fitted again: {done} of {total}"),
         }
     }
 }
@@ -226,7 +226,14 @@ struct Front {
     unit: Option<String>,
     arguments: Vec<String>,
     argument_units: Vec<Option<String>>,
-    best: Vec<(Refined, bool)>,
+    best: Vec<Candidate>,
+}
+
+/// A formula of a front.
+struct Candidate {
+    refined: Refined,
+    /// Whether it is the user's.
+    proposed: bool,
 }
 
 impl Front {
@@ -305,9 +312,9 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         }
         _ => {}
     }
-    let formulas = tried.into_iter().map(|own| Fitted {
-        said: Said::of(&own, &targets),
-        ranked: own.ranked,
+    let formulas = tried.into_iter().map(|tried| Fitted {
+        said: Said::of(&tried, &targets),
+        ranked: tried.ranked,
     });
     let formulas = formulas.collect();
     let mut distilled = Distilled {
@@ -327,8 +334,8 @@ pub fn distill(fit: &Fit, options: &Options, watch: &dyn Watch) -> Result<Distil
         stopped,
     };
     verdict::judge(&mut distilled, &Reached::of(fit));
-    let each = fronts.iter().zip(&targets).enumerate();
-    distilled.curves = each
+    let pairs = fronts.iter().zip(&targets).enumerate();
+    distilled.curves = pairs
         .map(|(k, (front, target))| curve(front, target, k, &distilled))
         .collect();
     Ok(distilled)
@@ -360,50 +367,53 @@ fn front(
         best: vec![],
     };
     let (file, _) = read(&fit.model.text);
-    let own = file
+    let definitions = file
         .networks
         .iter()
         .filter(|n| n.name.value == network.name);
-    let own = own.flat_map(|n| &n.library).map(|text| {
+    let library_terms = definitions.flat_map(|n| &n.library).map(|text| {
         let formula = proposal(text, &front, true)?;
         Ok(Term {
             text: format!("({})", formula.text),
             inner: formula.constants,
         })
     });
-    let own: Result<Vec<Term>, Error> = own.collect();
-    let library = Library::new(target, &front.argument_units, &own?);
+    let proposed_terms: Result<Vec<Term>, Error> = library_terms.collect();
+    let library = Library::new(target, &front.argument_units, &proposed_terms?);
     let proposed = options.proposed.iter();
     let proposed: Result<Vec<Formula>, Error> =
         proposed.map(|text| proposal(text, &front, false)).collect();
     let proposed = proposed?;
     let found = candidates::candidates(target, &library, &proposed);
-    let marked = found.into_iter().map(|refined| {
-        let own = proposed.iter().any(|p| p.text == refined.formula.text);
-        (refined, own)
+    let with_units = found
+        .into_iter()
+        .filter(|r| front.units_of(&r.formula).is_some());
+    let candidates = with_units.map(|refined| Candidate {
+        proposed: proposed.iter().any(|p| p.text == refined.formula.text),
+        refined,
     });
-    let marked = marked.filter(|(refined, _)| front.units_of(&refined.formula).is_some());
-    front.best = marked.collect();
+    front.best = candidates.collect();
     Ok((front, library))
 }
 
 /// Formulas of which a curve is kept.
-const CURVES: usize = 6;
+const SHOWN_CURVES: usize = 6;
 
 /// What a network and the best formulas for it say where training went.
 fn curve(front: &Front, target: &Target, place: usize, found: &Distilled) -> Curve {
     let values = |ranked: &Ranked| {
-        let own = &ranked.expressions[place];
+        let expression = &ranked.expressions[place];
         let value = |name: &String| {
             let known = ranked.constants.iter().find(|c| c.name == *name);
             known.map_or(f64::NAN, |c| c.value)
         };
-        let constants: Vec<f64> = own.constants.iter().map(value).collect();
-        let compiled = formula::Compiled::new(&[&own.form], front.arguments.len(), constants.len());
+        let constants: Vec<f64> = expression.constants.iter().map(value).collect();
+        let compiled =
+            formula::Compiled::new(&[&expression.form], front.arguments.len(), constants.len());
         let compiled = compiled.expect("it has been compiled before");
         compiled.values(&target.points, &constants).remove(0)
     };
-    let count = CURVES.min(found.equally_good.max(1));
+    let count = SHOWN_CURVES.min(found.equally_good.max(1));
     Curve {
         network: front.network.clone(),
         output: front.output.clone(),
@@ -419,7 +429,7 @@ fn curve(front: &Front, target: &Target, place: usize, found: &Distilled) -> Cur
 
 /// The best formula of each number of constants, as long as more of them follow the network better.
 fn points(front: &Front, target: &Target) -> Vec<FrontPoint> {
-    let mut best: Vec<&Refined> = front.best.iter().map(|(refined, _)| refined).collect();
+    let mut best: Vec<&Refined> = front.best.iter().map(|c| &c.refined).collect();
     best.sort_by(|a, b| {
         let size = |r: &Refined| r.formula.constants.len();
         size(a).cmp(&size(b)).then(a.misfit.total_cmp(&b.misfit))
@@ -521,9 +531,9 @@ fn proposal(text: &str, front: &Front, is_term: bool) -> Result<Formula, Error> 
     if front.units_of(&whole).is_none() {
         let units = front.argument_units.iter().zip(arguments);
         let units = units.filter_map(|(unit, name)| Some(format!("{name} in {}", unit.as_ref()?)));
-        let own = front.unit.as_ref().filter(|_| !is_term);
-        let own = own.map(|unit| format!("{} in {unit}", front.output));
-        let units: Vec<String> = units.chain(own).collect();
+        let unit = front.unit.as_ref().filter(|_| !is_term);
+        let output_unit = unit.map(|unit| format!("{} in {unit}", front.output));
+        let units: Vec<String> = units.chain(output_unit).collect();
         return Err(Error::Setting(format!(
             "the formula `{text}` has no unit: with {}, parts of different dimensions are added or compared, or a function is taken of something with a dimension; give each term a constant of its own, and write exp(x/c)",
             units.join(", ")

@@ -43,8 +43,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// For a target whose arguments have these units; `own` are terms of the user.
-    pub fn new(target: &Target, units: &[Option<String>], own: &[Term]) -> Self {
+    /// For a target whose arguments have these units; `proposed` are terms of the user.
+    pub fn new(target: &Target, units: &[Option<String>], proposed: &[Term]) -> Self {
         let arguments: Vec<Argument> = (0..units.len())
             .map(|j| {
                 let unit = units[j].as_deref();
@@ -81,13 +81,13 @@ impl Library {
             for term in shaped(&x, argument, target.argument(i)) {
                 if n <= FEW_ARGUMENTS {
                     for j in &others {
-                        let of = |factor: String| Term {
+                        let times = |factor: String| Term {
                             text: format!("{factor}*{}", term.text),
                             inner: term.inner.clone(),
                         };
-                        curved.push(of(format!("#{}", j + 1)));
+                        curved.push(times(format!("#{}", j + 1)));
                         if arguments[*j].is_share() {
-                            curved.push(of(format!("(1 - #{})", j + 1)));
+                            curved.push(times(format!("(1 - #{})", j + 1)));
                         }
                     }
                 }
@@ -104,7 +104,7 @@ impl Library {
                 below.push(format!("abs({x})"));
             }
         }
-        plain.extend(own.iter().cloned());
+        plain.extend(proposed.iter().cloned());
         Self {
             powers: all,
             bent: plain,

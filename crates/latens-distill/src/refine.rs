@@ -8,7 +8,7 @@ use crate::samples::Target;
 
 /// Steps at the most, and the relative gain below which there is no further one.
 const STEPS: usize = 60;
-const GAIN: f64 = 1e-7;
+const LEAST_GAIN: f64 = 1e-7;
 
 /// A formula whose constants are the best ones.
 #[derive(Debug, Clone)]
@@ -78,8 +78,8 @@ pub fn refine(target: &Target, formula: &Formula) -> Option<Refined> {
             let right: Vec<f64> = pull.iter().zip(&size).map(|(p, s)| p / s).collect();
             let step = scaled(damping).map(|factor| factor.solve(&right));
             let next: Option<Vec<f64>> = step.map(|step| {
-                let each = constants.iter().zip(step.iter().zip(&size));
-                each.map(|(c, (d, s))| c + d / s).collect()
+                let entries = constants.iter().zip(step.iter().zip(&size));
+                entries.map(|(c, (d, s))| c + d / s).collect()
             });
             let tried = next.and_then(|next| {
                 let (values, slopes) = compiled.slopes(&target.points, &next);
@@ -88,7 +88,7 @@ pub fn refine(target: &Target, formula: &Formula) -> Option<Refined> {
             });
             match tried {
                 Some((better, next, r, s, v)) if better < misfit => {
-                    gained = misfit - better > GAIN * misfit;
+                    gained = misfit - better > LEAST_GAIN * misfit;
                     (misfit, constants, left, slopes, values) = (better, next, r, s, v);
                     damping = (damping * 0.1_f64).max(1e-12);
                     break;
@@ -127,16 +127,21 @@ pub(crate) fn scales(target: &Target, formula: &Formula, slopes: &[Vec<f64>]) ->
         inner[at] = false;
         at += 1 + term.inner.len();
     }
-    let each = formula.constants.iter().zip(slopes).zip(inner);
-    each.map(|((constant, slope), inner)| {
-        let as_large = network / size(slope);
-        let own = constant.abs();
-        let scale = if inner && own > 0.0 { own } else { as_large };
-        if scale.is_finite() && scale > 0.0 {
-            scale
-        } else {
-            1.0
-        }
-    })
-    .collect()
+    let entries = formula.constants.iter().zip(slopes).zip(inner);
+    entries
+        .map(|((constant, slope), inner)| {
+            let as_large = network / size(slope);
+            let magnitude = constant.abs();
+            let scale = if inner && magnitude > 0.0 {
+                magnitude
+            } else {
+                as_large
+            };
+            if scale.is_finite() && scale > 0.0 {
+                scale
+            } else {
+                1.0
+            }
+        })
+        .collect()
 }

@@ -38,10 +38,10 @@ impl Reached {
 /// Mean nRMSE of the measured channels over the records of a role; none where one diverged.
 fn error(model: &Model, facts: &Facts, role: Role) -> Option<f64> {
     let records = facts.records.iter().filter(|r| r.role == role);
-    let each = records.flat_map(|r| model.measurements.iter().map(|m| r.nrmse.get(&m.name)));
-    let each: Option<Vec<f64>> = each.map(|error| *error.unwrap_or(&None)).collect();
-    let each = each.filter(|each| !each.is_empty())?;
-    Some(each.iter().sum::<f64>() / each.len() as f64)
+    let scores = records.flat_map(|r| model.measurements.iter().map(|m| r.nrmse.get(&m.name)));
+    let errors: Option<Vec<f64>> = scores.map(|error| *error.unwrap_or(&None)).collect();
+    let errors = errors.filter(|errors| !errors.is_empty())?;
+    Some(errors.iter().sum::<f64>() / errors.len() as f64)
 }
 
 /// Parts of a record that validated.
@@ -66,10 +66,10 @@ fn parts(fit: &Fit) -> Vec<f64> {
         let ranges: Vec<f64> = (0..channels).map(range).collect();
         let part = |k: usize| {
             let rows = k * record.len() / PARTS..(k + 1) * record.len() / PARTS;
-            let own = rows.start * channels..rows.end * channels;
-            let pairs = said.as_slice()[own.clone()]
+            let entries = rows.start * channels..rows.end * channels;
+            let pairs = said.as_slice()[entries.clone()]
                 .iter()
-                .zip(&record.outputs[own]);
+                .zip(&record.outputs[entries]);
             let errors = pairs.zip(ranges.iter().cycle());
             let errors = errors.map(|((said, y), range)| ((said - y) / range).powi(2));
             let known: Vec<f64> = errors.filter(|e| !e.is_nan()).collect();

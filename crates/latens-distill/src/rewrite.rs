@@ -41,9 +41,9 @@ pub fn rewrite(model: &Model, replacements: &[Replacement]) -> Result<String, Er
     edits.sort_by_key(|(range, _)| range.start);
     let mut text = String::new();
     let mut at = 0;
-    for (range, with) in edits {
+    for (range, replacement) in edits {
         text += &model.text[at..range.start];
-        text += &with;
+        text += &replacement;
         at = range.end;
     }
     text += &model.text[at..];
@@ -105,20 +105,23 @@ fn written(expr: &Expr, model: &Model, replacements: &[Replacement], file: &Mode
             find(argument, model, replacements, file, &mut inner);
             inner.sort_by_key(|(range, _)| range.start);
             let (mut text, mut at) = (String::new(), argument.span.start);
-            for (range, with) in inner {
+            for (range, replacement) in inner {
                 text += &model.text[at..range.start];
-                text += &with;
+                text += &replacement;
                 at = range.end;
             }
             text + &model.text[at..argument.span.end]
         })
         .collect();
-    let own = replacements.iter().find(|r| {
+    let replacement = replacements.iter().find(|r| {
         let same = output.as_ref().is_none_or(|(o, _)| o == r.output);
         r.network == name && same
     });
-    own.map_or(String::new(), |own| {
-        format!("({})", own.formula.shown(&arguments, &own.names))
+    replacement.map_or(String::new(), |replacement| {
+        format!(
+            "({})",
+            replacement.formula.shown(&arguments, &replacement.names)
+        )
     })
 }
 
@@ -146,26 +149,26 @@ fn without_networks(text: &str, file: &ModelFile) -> String {
 
 /// The text with the constants of formulas among the unknown ones.
 fn with_unknowns(text: &str, replacements: &[Replacement]) -> String {
-    let mut own = String::new();
+    let mut entries = String::new();
     for replacement in replacements {
         let values = replacement.formula.constants.iter().zip(replacement.scales);
         let names = replacement.names.iter().zip(&replacement.units);
         for ((name, unit), (value, scale)) in names.zip(values) {
             let (guess, scale) = (number(*value, 6), number(*scale, 2));
-            let _ = write!(own, "{name} = {{ guess = {guess}, scale = {scale}");
+            let _ = write!(entries, "{name} = {{ guess = {guess}, scale = {scale}");
             if let Some(unit) = unit.as_ref().filter(|unit| !unit.is_empty()) {
-                let _ = write!(own, ", unit = \"{unit}\"");
+                let _ = write!(entries, ", unit = \"{unit}\"");
             }
-            own += " }\n";
+            entries += " }\n";
         }
     }
-    if own.is_empty() {
+    if entries.is_empty() {
         return text.into();
     }
     let header = |line: &str| line.split('#').next().unwrap_or("").trim() == "[unknowns]";
     if !text.lines().any(header) {
         let gap = if text.ends_with('\n') { "" } else { "\n" };
-        return format!("{text}{gap}\n[unknowns]\n{own}");
+        return format!("{text}{gap}\n[unknowns]\n{entries}");
     }
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
@@ -174,7 +177,7 @@ fn with_unknowns(text: &str, replacements: &[Replacement]) -> String {
             if !line.ends_with('\n') {
                 out.push('\n');
             }
-            out += &own;
+            out += &entries;
         }
     }
     out

@@ -13,7 +13,7 @@ use latens::{Error, Fit};
 /// Points at the most: spread over all that training met, of all records.
 const POINTS: usize = 300;
 /// What a network cannot say of a formula, as a part of the size of its values.
-const FLOOR: f64 = 1e-4;
+const DEVIATION_FLOOR: f64 = 1e-4;
 
 /// One output of one network: what a formula is to stand for.
 pub struct Target {
@@ -79,7 +79,7 @@ impl Target {
         } = known;
         let m = points.len();
         let size = (values.iter().map(|v| v * v).sum::<f64>() / m as f64).sqrt();
-        let least = (FLOOR * size).powi(2);
+        let least = (DEVIATION_FLOOR * size).powi(2);
         // rounding may have taken more of the covariance than the floor
         let factor = (0..8).find_map(|k| {
             let shift = least * 10f64.powi(k) + f64::MIN_POSITIVE;

@@ -11,17 +11,17 @@ use crate::refine::score;
 use crate::samples::Target;
 
 /// Sums of each size that are kept: more of a small library, and those of one kind.
-const WIDTHS: (usize, usize) = (24, 300);
-const WORK: usize = 12_000;
-const OF_A_KIND: usize = 3;
+const BEAM_SUMS: std::ops::RangeInclusive<usize> = 24..=300;
+const BEAM_TERMS: usize = 12_000;
+const SUMS_OF_A_KIND: usize = 3;
 /// Terms of a sum at the most.
-pub const TERMS: usize = 7;
+pub const MOST_TERMS: usize = 7;
 /// Rounds of adding and losing terms.
 const ROUNDS: usize = 3;
 /// Terms compiled together.
-const BLOCK: usize = 100;
+const BLOCK_TERMS: usize = 100;
 /// What is left of a term after others are taken out of it, below which it says nothing of its own.
-const OWN: f64 = 1e-9;
+const LEAST_NOVELTY: f64 = 1e-9;
 
 /// A library where something is known of a function: normal equations of all its terms.
 pub struct Dictionary {
@@ -60,6 +60,13 @@ pub struct Chosen {
     pub score: f64,
 }
 
+/// A sum of terms, by their places, and its score.
+#[derive(Clone)]
+struct Scored {
+    score: f64,
+    terms: Vec<usize>,
+}
+
 impl Dictionary {
     /// Of terms at the points of a target; those of `divided` are multiplied by the value of the network
     /// itself: terms of a denominator.
@@ -72,7 +79,7 @@ impl Dictionary {
             let usable = norm.is_finite() && norm > 0.0;
             usable.then(|| (white.iter().map(|v| v / norm).collect(), norm))
         };
-        for block in terms.chunks(BLOCK) {
+        for block in terms.chunks(BLOCK_TERMS) {
             let texts: Vec<String> = block.iter().map(Term::filled).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let compiled = Compiled::new(&texts, arguments, 0);
@@ -152,26 +159,32 @@ impl Dictionary {
     }
 
     /// The best sums of every size, best first; `forced` is a term that each of them has.
-    pub fn search(&self, forced: Option<usize>, of: std::ops::Range<usize>) -> Vec<Chosen> {
+    pub fn search(&self, forced: Option<usize>, allowed: std::ops::Range<usize>) -> Vec<Chosen> {
         let first: Vec<usize> = forced.into_iter().collect();
-        let mut beams: Vec<Vec<(f64, Vec<usize>)>> = vec![vec![]; TERMS + 1];
-        beams[0] = vec![(0.0, first)];
+        let mut beams: Vec<Vec<Scored>> = vec![vec![]; MOST_TERMS + 1];
+        beams[0] = vec![Scored {
+            score: 0.0,
+            terms: first,
+        }];
         for _ in 0..ROUNDS {
-            for k in 0..TERMS {
+            for k in 0..MOST_TERMS {
                 let mut next = beams[k + 1].clone();
-                for (_, terms) in &beams[k] {
-                    self.extend(terms, of.clone(), &mut next);
+                for sum in &beams[k] {
+                    self.extend(&sum.terms, allowed.clone(), &mut next);
                 }
                 beams[k + 1] = self.best(next);
             }
-            for k in (1..TERMS).rev() {
+            for k in (1..MOST_TERMS).rev() {
                 let mut next = beams[k].clone();
-                for (_, terms) in &beams[k + 1] {
+                for Scored { terms, .. } in &beams[k + 1] {
                     for lost in terms.iter().filter(|t| Some(**t) != forced) {
                         let rest: Vec<usize> =
                             terms.iter().copied().filter(|t| t != lost).collect();
                         if let Some(misfit) = self.misfit(&rest) {
-                            next.push((self.score(misfit, &rest), rest));
+                            next.push(Scored {
+                                score: self.score(misfit, &rest),
+                                terms: rest,
+                            });
                         }
                     }
                 }
@@ -182,7 +195,7 @@ impl Dictionary {
             .into_iter()
             .skip(1)
             .flatten()
-            .filter_map(|(_, terms)| self.chosen(terms))
+            .filter_map(|sum| self.chosen(sum.terms))
             .collect();
         all.sort_by(|a, b| a.score.total_cmp(&b.score));
         all
@@ -197,49 +210,51 @@ impl Dictionary {
     }
 
     /// Adds each term to a sum.
-    fn extend(
-        &self,
-        terms: &[usize],
-        of: std::ops::Range<usize>,
-        out: &mut Vec<(f64, Vec<usize>)>,
-    ) {
+    fn extend(&self, terms: &[usize], allowed: std::ops::Range<usize>, out: &mut Vec<Scored>) {
         let Some(lower) = self.factor(terms) else {
             return;
         };
-        let own: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
-        let white = forward(&lower, &own);
+        let pull: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
+        let white = forward(&lower, &pull);
         let misfit = self.total - dot(&white, &white);
-        for j in of {
+        for j in allowed {
             if terms.contains(&j) {
                 continue;
             }
             let cross: Vec<f64> = terms.iter().map(|t| self.gram[(*t, j)]).collect();
             let z = forward(&lower, &cross);
             let left = 1.0 - dot(&z, &z);
-            if left < OWN {
+            if left < LEAST_NOVELTY {
                 continue;
             }
             let gain = (self.pull[j] - dot(&z, &white)).powi(2) / left;
             let mut all = terms.to_vec();
             all.push(j);
-            out.push((self.score(misfit - gain, &all), all));
+            out.push(Scored {
+                score: self.score(misfit - gain, &all),
+                terms: all,
+            });
         }
     }
 
-    fn best(&self, mut sums: Vec<(f64, Vec<usize>)>) -> Vec<(f64, Vec<usize>)> {
-        sums.iter_mut().for_each(|(_, terms)| terms.sort_unstable());
-        sums.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-        sums.dedup_by(|a, b| a.1 == b.1);
+    fn best(&self, mut sums: Vec<Scored>) -> Vec<Scored> {
+        sums.iter_mut().for_each(|sum| sum.terms.sort_unstable());
+        let by_score = |a: &Scored, b: &Scored| a.score.total_cmp(&b.score);
+        sums.sort_by(|a, b| by_score(a, b).then_with(|| a.terms.cmp(&b.terms)));
+        sums.dedup_by(|a, b| a.terms == b.terms);
         let mut kinds: Vec<Vec<usize>> = vec![];
         let mut kept = vec![];
-        for (score, terms) in sums {
-            let mut kind: Vec<usize> = terms.iter().map(|t| self.kinds[*t]).collect();
+        for sum in sums {
+            let mut kind: Vec<usize> = sum.terms.iter().map(|t| self.kinds[*t]).collect();
             kind.sort_unstable();
-            if kinds.iter().filter(|k| **k == kind).count() < OF_A_KIND {
+            if kinds.iter().filter(|k| **k == kind).count() < SUMS_OF_A_KIND {
                 kinds.push(kind);
-                kept.push((score, terms));
+                kept.push(sum);
             }
-            if kept.len() == (WORK / self.terms.len().max(1)).clamp(WIDTHS.0, WIDTHS.1) {
+            if kept.len()
+                == (BEAM_TERMS / self.terms.len().max(1))
+                    .clamp(*BEAM_SUMS.start(), *BEAM_SUMS.end())
+            {
                 break;
             }
         }
@@ -248,16 +263,16 @@ impl Dictionary {
 
     fn misfit(&self, terms: &[usize]) -> Option<f64> {
         let lower = self.factor(terms)?;
-        let own: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
-        let white = forward(&lower, &own);
+        let pull: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
+        let white = forward(&lower, &pull);
         Some(self.total - dot(&white, &white))
     }
 
     /// The factors of a sum's terms, and what it leaves, taken from the columns themselves.
     fn chosen(&self, terms: Vec<usize>) -> Option<Chosen> {
         let lower = self.factor(&terms)?;
-        let own: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
-        let factors = backward(&lower, forward(&lower, &own));
+        let pull: Vec<f64> = terms.iter().map(|t| self.pull[*t]).collect();
+        let factors = backward(&lower, forward(&lower, &pull));
         let mut left = self.white.clone();
         for (t, factor) in terms.iter().zip(&factors) {
             let column = self.columns.column(*t).iter();
@@ -287,7 +302,7 @@ impl Dictionary {
                 .collect();
             let mut row = forward(&rows, &cross);
             let left = self.gram[(*t, *t)] - dot(&row, &row);
-            if left < OWN {
+            if left < LEAST_NOVELTY {
                 return None;
             }
             row.push(left.sqrt());

@@ -29,7 +29,7 @@ const IMPLICIT: &str = include_str!("c/implicit.c");
 /// Stands for the name of the model in these texts.
 const PREFIX: &str = "PRE_";
 
-const HELD: &str = "\
+const HELD_INPUTS: &str = "\
 /* The inputs at a time of it. */
 static const double *held(const interval *over, double t, double *room)
 {
@@ -43,7 +43,7 @@ static const double *held(const interval *over, double t, double *room)
 }
 ";
 
-const KEPT: &str = "\
+const KEPT_INPUTS: &str = "\
 /* The inputs at a time of it: they keep their value. */
 static const double *held(const interval *over, double t, double *room)
 {
@@ -53,7 +53,7 @@ static const double *held(const interval *over, double t, double *room)
 }
 ";
 
-const CHAIN: &str = "\
+const CHAIN_FUNCTION: &str = "\
 /* F = sub F. */
 static void chain(const double *sub, matrices *m)
 {
@@ -93,15 +93,22 @@ pub fn source(exported: &Exported, header: &str) -> String {
     let prefix = prefix(exported);
     let (method, chain) = match (tableau(model.method), model.method) {
         (Some(tableau), _) => (implicit(exported, tableau, &prefix), ""),
-        (None, Method::Euler) => (EULER.into(), CHAIN),
+        (None, Method::Euler) => (EULER.into(), CHAIN_FUNCTION),
         (None, Method::SemiImplicitEuler) => (SEMI_IMPLICIT_EULER.into(), ""),
-        (None, _) => (RK4.into(), CHAIN),
+        (None, _) => (RK4.into(), CHAIN_FUNCTION),
     };
     let step = fill(
         STEP,
         &prefix,
         &[
-            ("HELD", if exported.first_order() { HELD } else { KEPT }),
+            (
+                "HELD",
+                if exported.first_order() {
+                    HELD_INPUTS
+                } else {
+                    KEPT_INPUTS
+                },
+            ),
             ("CHAIN", chain),
             ("METHOD", &method.replace(PREFIX, &prefix)),
             ("WHOLE", &number(WHOLE_STEPS_TOLERANCE)),
@@ -138,8 +145,8 @@ pub fn source(exported: &Exported, header: &str) -> String {
 fn implicit(exported: &Exported, tableau: &Tableau, prefix: &str) -> String {
     let stages = tableau.nodes.len();
     let list = |values: &[f64]| {
-        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
-        each.join(", ")
+        let numbers: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        numbers.join(", ")
     };
     let row = |row: &&[f64]| {
         let mut row = row.to_vec();

@@ -85,8 +85,9 @@ impl<'f> Exported<'f> {
             plain: &'a [String],
             all: impl Iterator<Item = (&'a String, &'a String)>,
         ) -> Vec<Listed<'a>> {
-            let each = plain.iter().zip(all);
-            each.map(|(plain, (name, unit))| Listed { plain, name, unit })
+            let pairs = plain.iter().zip(all);
+            pairs
+                .map(|(plain, (name, unit))| Listed { plain, name, unit })
                 .collect()
         }
         let (model, names) = (&self.model, &self.names);

@@ -14,7 +14,7 @@ use crate::exported::{Exported, Listed};
 use crate::names::xml_text;
 use crate::zip::archive;
 
-const COMMON: &str = include_str!("fmu/common.c");
+const COMMON_CODE: &str = include_str!("fmu/common.c");
 
 /// A version of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn unit(exported: &Exported, version: Fmi) -> Result<(Vec<u8>, bool), Error>
         ("NOMINAL", &nominal.join(", ")),
     ];
     let interface = c::fill(
-        &format!("{COMMON}{interface}"),
+        &format!("{COMMON_CODE}{interface}"),
         &c::prefix(exported),
         &fields,
     );
@@ -119,9 +119,9 @@ fn library(sources: &[(String, String)], compiled: &[&str]) -> Result<Option<Vec
         return Ok(None);
     }
     let folder = env::temp_dir().join(format!("latens-fmu-{}-{:p}", std::process::id(), sources));
-    let made = compile(&compiler, &folder, sources, compiled);
+    let library = compile(&compiler, &folder, sources, compiled);
     let _ = fs::remove_dir_all(&folder);
-    made.map(Some).map_err(|source| Error::Io {
+    library.map(Some).map_err(|source| Error::Io {
         action: "compile",
         path: folder,
         source,
@@ -275,11 +275,11 @@ fn unit_definitions(variables: &[Variable]) -> String {
     if units.is_empty() {
         return String::new();
     }
-    let each: String = units
+    let definitions: String = units
         .iter()
         .map(|u| format!("    <Unit name=\"{u}\"/>\n"))
         .collect();
-    format!("  <UnitDefinitions>\n{each}  </UnitDefinitions>\n")
+    format!("  <UnitDefinitions>\n{definitions}  </UnitDefinitions>\n")
 }
 
 /// Attributes that both versions share.
@@ -319,12 +319,12 @@ fn describe_2(exported: &Exported, token: &str, compiled: &[&str]) -> String {
             "  <CoSimulation modelIdentifier=\"{stem}\" canHandleVariableCommunicationStepSize=\"true\" {able}><SourceFiles>{files}</SourceFiles></CoSimulation>\n"
         );
     }
-    let mut each = String::new();
+    let mut elements = String::new();
     for (i, v) in variables.iter().enumerate() {
         let derivative = v
             .derivative_of
             .map(|s| format!(" derivative=\"{}\"", s + 1));
-        each += &format!(
+        elements += &format!(
             "    <ScalarVariable name=\"{}\" valueReference=\"{i}\" causality=\"{}\" variability=\"{}\"{}><Real{}{}{}/></ScalarVariable>\n",
             xml_text(&v.name),
             v.causality,
@@ -343,7 +343,7 @@ fn describe_2(exported: &Exported, token: &str, compiled: &[&str]) -> String {
     };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<fmiModelDescription fmiVersion=\"2.0\" guid=\"{token}\" numberOfEventIndicators=\"0\" {}>\n\
-         {kinds}{}{}  <ModelVariables>\n{each}  </ModelVariables>\n  <ModelStructure>\n    \
+         {kinds}{}{}  <ModelVariables>\n{elements}  </ModelVariables>\n  <ModelStructure>\n    \
          <Outputs>{}</Outputs>\n    <Derivatives>{}</Derivatives>\n    <InitialUnknowns>{}</InitialUnknowns>\n  \
          </ModelStructure>\n</fmiModelDescription>\n",
         about(exported),
@@ -366,10 +366,10 @@ fn describe_3(exported: &Exported, token: &str) -> String {
             "  <CoSimulation modelIdentifier=\"{stem}\" canHandleVariableCommunicationStepSize=\"true\" {able}/>\n"
         );
     }
-    let mut each = String::new();
+    let mut elements = String::new();
     for (i, v) in variables.iter().enumerate() {
         let derivative = v.derivative_of.map(|s| format!(" derivative=\"{s}\""));
-        each += &format!(
+        elements += &format!(
             "    <Float64 name=\"{}\" valueReference=\"{i}\" causality=\"{}\" variability=\"{}\"{}{}{}{}/>\n",
             xml_text(&v.name),
             v.causality,
@@ -381,7 +381,7 @@ fn describe_3(exported: &Exported, token: &str) -> String {
         );
     }
     // `t` is a word of the model language, so that no variable has this name
-    each += &format!(
+    elements += &format!(
         "    <Float64 name=\"t\" valueReference=\"{}\" causality=\"independent\" variability=\"continuous\"/>\n",
         variables.len()
     );
@@ -395,7 +395,7 @@ fn describe_3(exported: &Exported, token: &str) -> String {
     let is_derivative: fn(&Variable) -> bool = |v| v.derivative_of.is_some();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<fmiModelDescription fmiVersion=\"3.0\" instantiationToken=\"{token}\" {}>\n\
-         {kinds}{}{}  <ModelVariables>\n{each}  </ModelVariables>\n  <ModelStructure>\n{}{}{}{}  \
+         {kinds}{}{}  <ModelVariables>\n{elements}  </ModelVariables>\n  <ModelStructure>\n{}{}{}{}  \
          </ModelStructure>\n</fmiModelDescription>\n",
         about(exported),
         unit_definitions(&variables),

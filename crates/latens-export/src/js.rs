@@ -9,10 +9,10 @@ use crate::exported::{Exported, Weights};
 use crate::generate::{Function, Language, comparison, function, generate, sign};
 use crate::names::{Names, comment, digits, rows, script_text};
 
-const RUNTIME: &str = include_str!("js/runtime.js");
-const IMPLICIT: &str = include_str!("js/implicit.js");
+const RUNTIME_CODE: &str = include_str!("js/runtime.js");
+const IMPLICIT_CODE: &str = include_str!("js/implicit.js");
 
-const FACE: &str = "
+const INTERFACE_CODE: &str = "
 /** Time derivatives of the states; p are other values of the constants, in their order. */
 function f(x, u = [], t = 0, p = learned) {
   return derivative(x, u, t, p);
@@ -25,27 +25,27 @@ function h(x, u = [], t = 0, p = learned) {
 ";
 
 /// What it offers.
-const FACE_NAMES: &str = "name, description, timeUnit, states, inputs, outputs, constants, learned, start, dt, weights, f, h, step, asked";
+const INTERFACE_NAMES: &str = "name, description, timeUnit, states, inputs, outputs, constants, learned, start, dt, weights, f, h, step, asked";
 
 /// The module.
 pub fn module(exported: &Exported) -> String {
-    format!("{}\nexport {{ {FACE_NAMES} }};\n", body(exported))
+    format!("{}\nexport {{ {INTERFACE_NAMES} }};\n", body(exported))
 }
 
 /// The same as an expression, for a page: what the module exports is the object that it yields.
 pub fn expression(exported: &Exported) -> String {
     // texts in quotes have no such characters; a name in a comment may
     let body = body(exported).replace("</", "< /").replace("<!", "< !");
-    format!("(() => {{\n{body}\nreturn {{ {FACE_NAMES} }};\n}})()")
+    format!("(() => {{\n{body}\nreturn {{ {INTERFACE_NAMES} }};\n}})()")
 }
 
 fn body(exported: &Exported) -> String {
     let mut text = head(exported);
-    text += RUNTIME;
+    text += RUNTIME_CODE;
     let mut listed = vec![];
     for (name, weights) in exported.names.networks.iter().zip(exported.networks()) {
-        let (own, arrays) = network(name, &weights);
-        text += &own;
+        let (code, arrays) = network(name, &weights);
+        text += &code;
         listed.push(format!("[{}]", arrays.join(", ")));
     }
     text += &format!(
@@ -59,9 +59,9 @@ fn body(exported: &Exported) -> String {
     text +=
         "/** What each call of a network is asked at: the network's place, and its arguments. */\n";
     text += &written("asked", exported, programs.derivative, Yields::Calls);
-    text += FACE;
+    text += INTERFACE_CODE;
     if let Some(tableau) = tableau(exported.model.method) {
-        text += &IMPLICIT.replace("@CONSTANTS@", &solver(exported, tableau));
+        text += &IMPLICIT_CODE.replace("@CONSTANTS@", &solver(exported, tableau));
     }
     text + &step(exported)
 }
@@ -99,14 +99,14 @@ fn head(exported: &Exported) -> String {
         text += &format!("const {name} = {};\n", script_text(value));
     }
     for (kind, listed) in exported.listed() {
-        let each: Vec<String> = listed
+        let objects: Vec<String> = listed
             .iter()
             .map(|q| {
                 let (name, unit) = (script_text(q.name), script_text(q.unit));
                 format!("{{ name: {name}, unit: {unit} }}")
             })
             .collect();
-        text += &format!("const {kind}s = [{}];\n", each.join(", "));
+        text += &format!("const {kind}s = [{}];\n", objects.join(", "));
     }
     text += &format!(
         "/** The learned values of the constants. */\nconst learned = {};\n\
@@ -202,8 +202,8 @@ fn network(name: &str, weights: &Weights) -> (String, Vec<String>) {
 /// The numbers of an implicit method.
 fn solver(exported: &Exported, tableau: &Tableau) -> String {
     let list = |values: &[f64]| {
-        let each: Vec<String> = values.iter().map(|v| number(*v)).collect();
-        format!("[{}]", each.join(", "))
+        let numbers: Vec<String> = values.iter().map(|v| number(*v)).collect();
+        format!("[{}]", numbers.join(", "))
     };
     let lower: Vec<String> = tableau.lower.iter().map(|row| list(row)).collect();
     let errors = match tableau.error {

@@ -142,8 +142,8 @@ pub fn write(fit: &Fit, target: Target, path: &Path, replace: bool) -> Result<Wr
     let stem = path.file_stem().and_then(|s| s.to_str()).ok_or_else(|| {
         Error::Setting(format!("{} does not name a file to write", path.display()))
     })?;
-    let made = export(fit, target, stem)?;
-    let paths = made.files.iter().enumerate().map(|(i, file)| match i {
+    let exported = export(fit, target, stem)?;
+    let paths = exported.files.iter().enumerate().map(|(i, file)| match i {
         0 => path.to_path_buf(),
         _ => path.with_file_name(&file.name),
     });
@@ -154,7 +154,7 @@ pub fn write(fit: &Fit, target: Target, path: &Path, replace: bool) -> Result<Wr
             exists.display()
         )));
     }
-    for (path, file) in paths.iter().zip(&made.files) {
+    for (path, file) in paths.iter().zip(&exported.files) {
         let written = write_atomic(path, |out| out.write_all(&file.bytes));
         written.map_err(|source| Error::Io {
             action: "write",
@@ -164,8 +164,8 @@ pub fn write(fit: &Fit, target: Target, path: &Path, replace: bool) -> Result<Wr
     }
     Ok(Written {
         files: paths,
-        bytes: made.files.iter().map(|f| f.bytes.len()).sum(),
-        notes: made.notes,
+        bytes: exported.files.iter().map(|f| f.bytes.len()).sum(),
+        notes: exported.notes,
     })
 }
 

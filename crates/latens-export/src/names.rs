@@ -64,11 +64,11 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// The name of a model, which may be any text, as the beginning of names: `hodgkin_huxley_neuron`.
 fn title(name: &str) -> String {
-    const LONGEST: usize = 40;
+    const TITLE_BYTES: usize = 40;
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
     let mut title = words.join("_").to_lowercase();
-    title.truncate(LONGEST);
+    title.truncate(TITLE_BYTES);
     let title = title.trim_end_matches('_');
     if title.starts_with(|c: char| c.is_ascii_alphabetic()) {
         title.into()
@@ -166,10 +166,10 @@ pub fn digits(value: f64) -> String {
 
 /// Numbers in a row, wrapped.
 pub fn rows(values: &[f64], indent: &str, number: impl Fn(f64) -> String) -> String {
-    const ACROSS: usize = 5;
-    let lines = values.chunks(ACROSS).map(|chunk| {
-        let each: Vec<String> = chunk.iter().map(|v| number(*v)).collect();
-        format!("{indent}{}", each.join(", "))
+    const NUMBERS_A_LINE: usize = 5;
+    let lines = values.chunks(NUMBERS_A_LINE).map(|chunk| {
+        let numbers: Vec<String> = chunk.iter().map(|v| number(*v)).collect();
+        format!("{indent}{}", numbers.join(", "))
     });
     lines.collect::<Vec<_>>().join(",\n")
 }

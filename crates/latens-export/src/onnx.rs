@@ -17,7 +17,7 @@ use crate::generate::{Language, generate};
 use protobuf::{Graph, Kind, node, table, tensor};
 
 /// Operations in a file; more are refused.
-const MOST: usize = 20_000;
+const MOST_OPERATIONS: usize = 20_000;
 
 /// The map as a file: x, u, t to x_next, dx and y.
 pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
@@ -36,9 +36,9 @@ pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
             Method::Rk4 | Method::Sdirk4 | Method::ImplicitMidpoint => 4,
         };
     let operations = evaluations * programs.derivative.instructions().len();
-    if operations > MOST {
+    if operations > MOST_OPERATIONS {
         return Err(Error::Setting(format!(
-            "an ONNX graph has no loop over sub-steps: a sample time of this model takes {operations} operations, and at most {MOST} are written"
+            "an ONNX graph has no loop over sub-steps: a sample time of this model takes {operations} operations, and at most {MOST_OPERATIONS} are written"
         )));
     }
     let mut onnx = Onnx::new(exported);
@@ -67,26 +67,27 @@ pub fn map(exported: &Exported) -> Result<Vec<u8>, Error> {
 /// Each network as a file of its own: its name, and rows of arguments to rows of outputs.
 pub fn networks(exported: &Exported) -> Vec<(String, Vec<u8>)> {
     let weights = exported.networks();
-    let each = exported.names.networks.iter().zip(&weights).enumerate();
-    each.map(|(i, (name, weights))| {
-        let mut onnx = Onnx::new(exported);
-        onnx.graph
-            .inputs
-            .push(table("arguments", weights.network.arguments));
-        onnx.first = onnx.column("arguments", 0);
-        let found = onnx.apply(weights, &format!("n{i}"), "arguments");
-        onnx.graph
-            .nodes
-            .push(node("Identity", &[&found], "outputs", &[]));
-        onnx.graph
-            .outputs
-            .push(table("outputs", weights.network.outputs.len()));
-        (
-            name.clone(),
-            protobuf::model(name, &exported.origin(), &onnx.graph),
-        )
-    })
-    .collect()
+    let networks = exported.names.networks.iter().zip(&weights).enumerate();
+    networks
+        .map(|(i, (name, weights))| {
+            let mut onnx = Onnx::new(exported);
+            onnx.graph
+                .inputs
+                .push(table("arguments", weights.network.arguments));
+            onnx.first = onnx.column("arguments", 0);
+            let found = onnx.apply(weights, &format!("n{i}"), "arguments");
+            onnx.graph
+                .nodes
+                .push(node("Identity", &[&found], "outputs", &[]));
+            onnx.graph
+                .outputs
+                .push(table("outputs", weights.network.outputs.len()));
+            (
+                name.clone(),
+                protobuf::model(name, &exported.origin(), &onnx.graph),
+            )
+        })
+        .collect()
 }
 
 struct Onnx<'a> {
@@ -165,9 +166,9 @@ impl<'a> Onnx<'a> {
     }
 
     /// A column of a table.
-    fn column(&mut self, of: &str, i: usize) -> String {
+    fn column(&mut self, table: &str, i: usize) -> String {
         let place = self.whole(i);
-        self.op_with("Gather", &[of, &place], &[("axis", 1)])
+        self.op_with("Gather", &[table, &place], &[("axis", 1)])
     }
 
     /// A value for every point, where it may be one for all.
@@ -202,14 +203,15 @@ impl<'a> Onnx<'a> {
     }
 
     /// a + factor b, of each.
-    fn moved(&mut self, from: &[String], factor: f64, by: &[String]) -> Vec<String> {
+    fn moved(&mut self, from: &[String], factor: f64, changes: &[String]) -> Vec<String> {
         let factor = self.number(factor);
-        let each = from.iter().zip(by);
-        each.map(|(a, b)| {
-            let change = self.op("Mul", &[&factor, b]);
-            self.op("Add", &[a, &change])
-        })
-        .collect()
+        let pairs = from.iter().zip(changes);
+        pairs
+            .map(|(a, b)| {
+                let change = self.op("Mul", &[&factor, b]);
+                self.op("Add", &[a, &change])
+            })
+            .collect()
     }
 
     /// The derivative at a time after the sample, as a part of the sample time and as a number.
@@ -276,7 +278,7 @@ impl<'a> Onnx<'a> {
             let zero = self.number(0.0);
             return self.beside(&vec![zero; outputs]);
         }
-        let named = |what: &str| format!("{prefix}_{what}");
+        let named = |part: &str| format!("{prefix}_{part}");
         self.place(&named("center"), &[1, count], &scaling.center);
         self.place(&named("scale"), &[1, count], &scaling.scale);
         self.place(&named("size"), &[1, outputs], &scaling.output);

@@ -8,12 +8,12 @@ use crate::exported::{Exported, Weights};
 use crate::generate::{Function, Language, comparison, function, generate, sign};
 use crate::names::{Names, comment, digits, python_text, rows};
 
-const RUNTIME: &str = include_str!("python/runtime.py");
+const RUNTIME_CODE: &str = include_str!("python/runtime.py");
 
 /// The module.
 pub fn module(exported: &Exported) -> String {
     let mut text = head(exported);
-    text += RUNTIME;
+    text += RUNTIME_CODE;
     for (name, weights) in exported.names.networks.iter().zip(exported.networks()) {
         text += &network(name, &weights);
     }
@@ -21,10 +21,10 @@ pub fn module(exported: &Exported) -> String {
     text += &written("_f", exported, programs.derivative);
     text += &written("_h", exported, programs.measurement);
     text += &step(exported);
-    text + FACE
+    text + INTERFACE_CODE
 }
 
-const FACE: &str = r#"
+const INTERFACE_CODE: &str = r#"
 def _arguments(x, u, t, p):
     """The library, and each argument as a list of its components."""
     L = _library(x, u, t, () if p is None else p)
@@ -56,8 +56,8 @@ fn number(value: f64) -> String {
 }
 
 fn texts<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let each: Vec<String> = values.map(python_text).collect();
-    format!("[{}]", each.join(", "))
+    let texts: Vec<String> = values.map(python_text).collect();
+    format!("[{}]", texts.join(", "))
 }
 
 fn array(values: &[f64]) -> String {

@@ -71,17 +71,17 @@ impl<'a> Writer<'a> {
         let constants = file.constants.iter().map(|(n, _)| &n.value);
         let inputs = file.inputs.iter().map(|input| &input.name.value);
         let expressions = file.expressions.iter().map(|(n, _)| &n.value);
-        let own = file.states.iter().map(|s| &s.name.value);
+        let states = file.states.iter().map(|s| &s.name.value);
         let unknowns = file.unknowns.iter().map(|u| &u.name.value);
         let tables = file.tables.iter().map(|t| &t.name.value);
-        let all = constants.chain(inputs).chain(expressions).chain(own);
+        let all = constants.chain(inputs).chain(expressions).chain(states);
         taken.extend(all.chain(unknowns).chain(tables).cloned());
         let networks = exported.model.system.networks().iter().enumerate();
         let bases = networks.map(|(i, network)| {
             // numbers follow it, and a name has at most 100 characters
-            const LONGEST: usize = 40;
+            const BASE_LETTERS: usize = 40;
             let mut base = network.name.clone();
-            if base.chars().count() > LONGEST {
+            if base.chars().count() > BASE_LETTERS {
                 base = format!("network{i}");
             }
             while taken
@@ -255,13 +255,13 @@ impl<'a> Writer<'a> {
 
     /// An expression as text; in brackets where it binds less than `minimum`.
     fn show(&mut self, expr: &Expr, minimum: u8) -> String {
-        const MINUS: u8 = 13;
-        const NOT: u8 = 5;
+        const MINUS_BINDING: u8 = 13;
+        const NOT_BINDING: u8 = 5;
         let (text, binding) = match &expr.kind {
             Kind::Number(value) => (format!("{value:?}"), u8::MAX),
             Kind::Name(name) => (name.clone(), u8::MAX),
-            Kind::Negate(a) => (format!("-{}", self.show(a, MINUS)), MINUS),
-            Kind::Not(a) => (format!("not {}", self.show(a, NOT)), NOT),
+            Kind::Negate(a) => (format!("-{}", self.show(a, MINUS_BINDING)), MINUS_BINDING),
+            Kind::Not(a) => (format!("not {}", self.show(a, NOT_BINDING)), NOT_BINDING),
             Kind::Binary(..) => self.operations(expr),
             Kind::Call {
                 name,

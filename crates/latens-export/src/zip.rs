@@ -9,10 +9,10 @@ use flate2::write::DeflateEncoder;
 /// The files of an archive, by name; all with one time, so that the same files make the same bytes.
 pub fn archive(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     // 1980-01-01, the first day that the format knows
-    const DATE: u16 = 0x21;
-    const VERSION: u16 = 20;
-    const NAMES_ARE_UTF8: u16 = 1 << 11;
-    const DEFLATED: u16 = 8;
+    const FILE_DATE: u16 = 0x21;
+    const FORMAT_VERSION: u16 = 20;
+    const UTF8_NAMES_FLAG: u16 = 1 << 11;
+    const DEFLATE_METHOD: u16 = 8;
     let (mut out, mut directory) = (vec![], vec![]);
     for (name, bytes) in files {
         let mut sum = Crc::new();
@@ -21,7 +21,13 @@ pub fn archive(files: &[(String, Vec<u8>)]) -> Vec<u8> {
         let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
         let packed = packed.expect("memory takes all that is written");
         let mut about = vec![];
-        for short in [VERSION, NAMES_ARE_UTF8, DEFLATED, 0, DATE] {
+        for short in [
+            FORMAT_VERSION,
+            UTF8_NAMES_FLAG,
+            DEFLATE_METHOD,
+            0,
+            FILE_DATE,
+        ] {
             about.extend(short.to_le_bytes());
         }
         for long in [sum.sum(), packed.len() as u32, bytes.len() as u32] {
@@ -35,7 +41,7 @@ pub fn archive(files: &[(String, Vec<u8>)]) -> Vec<u8> {
         out.extend(name.as_bytes());
         out.extend(packed);
         directory.extend(b"PK\x01\x02");
-        directory.extend(VERSION.to_le_bytes());
+        directory.extend(FORMAT_VERSION.to_le_bytes());
         directory.extend(&about);
         // no comment, first disk, no attributes
         directory.extend([0; 10]);

@@ -63,13 +63,13 @@ fn main() {
     }
     let text = systems::find(&system).expect("a built-in system");
     let settings = |method| {
-        let own = Settings {
+        let defaults = Settings {
             ..Settings::new(method)
         };
         Settings {
-            window: window.unwrap_or(own.window),
-            rate: rate.unwrap_or(own.rate),
-            ..own
+            window: window.unwrap_or(defaults.window),
+            rate: rate.unwrap_or(defaults.rate),
+            ..defaults
         }
     };
     let wanted = |name: &str| cases.is_empty() || cases.iter().any(|c| c == name);
@@ -183,7 +183,7 @@ impl Observer for Until {
 }
 
 fn report(
-    what: &str,
+    title: &str,
     model: &Model,
     records: &[Record],
     settings: &Settings,
@@ -207,7 +207,7 @@ fn report(
     }
     let last = outcome.reports.last().expect("one look at the least");
     print!(
-        "{} seed {}, {what}: nRMSE {} (RMSE {:.2e}), after {} iterations, {:.0} s",
+        "{} seed {}, {title}: nRMSE {} (RMSE {:.2e}), after {} iterations, {:.0} s",
         settings.method.name(),
         settings.seed,
         errors
@@ -253,11 +253,11 @@ fn linear(record: &Record) -> f64 {
     for k in 1..record.len() {
         let before = run[(k - 1) * n..].to_vec();
         for i in 0..n {
-            let each = before.iter().enumerate().map(|(a, x)| x * right[a * n + i]);
-            run.push(each.sum::<f64>() + right[n * n + i]);
+            let terms = before.iter().enumerate().map(|(a, x)| x * right[a * n + i]);
+            run.push(terms.sum::<f64>() + right[n * n + i]);
         }
     }
     let truth = record.truth.as_ref().expect("simulated");
-    let each = (0..n).filter_map(|i| score::nrmse(&run, truth, i, n));
-    each.sum::<f64>() / n as f64
+    let errors = (0..n).filter_map(|i| score::nrmse(&run, truth, i, n));
+    errors.sum::<f64>() / n as f64
 }

@@ -15,13 +15,17 @@ use latens::{Job, Model, Role, Settings, Silent, Source, systems};
 
 /// The columns of the table: name and settings.
 fn variants() -> Vec<(&'static str, Settings)> {
-    let of = |name: &str| -> &'static dyn Solver { solve::find(name).expect("one of Latens' own") };
-    let printed = |name| of(name).printed_settings().expect("the paper has it");
+    let named =
+        |name: &str| -> &'static dyn Solver { solve::find(name).expect("one of Latens' own") };
+    let printed = |name| named(name).printed_settings().expect("the paper has it");
     vec![
         ("as printed, printed settings", printed("as-printed")),
         ("corrected, printed settings", printed("alternating")),
-        ("corrected, default settings", of("alternating").settings()),
-        ("joint, default settings", of("joint").settings()),
+        (
+            "corrected, default settings",
+            named("alternating").settings(),
+        ),
+        ("joint, default settings", named("joint").settings()),
     ]
 }
 
@@ -133,11 +137,11 @@ fn table(models: &[(&str, Model)], outcomes: &[Outcome]) {
     for (name, _) in models {
         let mut cells = Vec::new();
         for variant in 0..variants().len() {
-            let of: Vec<&Outcome> = outcomes
+            let cell_outcomes: Vec<&Outcome> = outcomes
                 .iter()
                 .filter(|o| o.system == *name && o.variant == variant)
                 .collect();
-            let mut values: Vec<f64> = of
+            let mut values: Vec<f64> = cell_outcomes
                 .iter()
                 .map(|o| *o.result.as_ref().unwrap_or(&f64::INFINITY))
                 .collect();
@@ -149,7 +153,7 @@ fn table(models: &[(&str, Model)], outcomes: &[Outcome]) {
                     "∞".into()
                 }
             };
-            let failed: Vec<u64> = of
+            let failed: Vec<u64> = cell_outcomes
                 .iter()
                 .filter(|o| o.result.is_err())
                 .map(|o| o.seed)

@@ -198,9 +198,9 @@ fn main() {
 fn model_of(further: &Further, text: &str, narrow: bool) -> Model {
     let mut text = text.to_string();
     if narrow {
-        for (all, own) in further.arguments.iter().filter(|a| !a.0.is_empty()) {
+        for (all, fewer) in further.arguments.iter().filter(|a| !a.0.is_empty()) {
             assert!(text.contains(all), "{all}");
-            text = text.replace(all, own);
+            text = text.replace(all, fewer);
         }
     }
     Model::from_text(further.system, &text).expect("the model compiles")
@@ -212,7 +212,7 @@ fn run(further: &Further, options: &Options, seed: u64) {
     let noise = (options.noise > 0.0).then_some(NoiseLevel::OfRange(options.noise));
     let records: Vec<Record> = (0..options.records)
         .map(|k| {
-            let (own, start) = match k.checked_sub(1) {
+            let (driven, start) = match k.checked_sub(1) {
                 None => (model.clone(), vec![]),
                 Some(k) => (
                     model_of(further, &drive(further.system, text, k), options.narrow),
@@ -226,7 +226,7 @@ fn run(further: &Further, options: &Options, seed: u64) {
                 seed: 1000 * seed + k as u64,
                 ..Simulation::default()
             };
-            let record = simulate(&own, &simulation).expect("the records simulate");
+            let record = simulate(&driven, &simulation).expect("the records simulate");
             gappy(record, options, 1000 * seed + k as u64)
         })
         .collect();
@@ -276,15 +276,15 @@ fn gappy(mut record: Record, options: &Options, seed: u64) -> Record {
         missing.for_each(|k| record.outputs[k * c..(k + 1) * c].fill(f64::NAN));
         return record;
     }
-    let of = |values: &[f64], width: usize| -> Vec<f64> {
+    let kept_rows = |values: &[f64], width: usize| -> Vec<f64> {
         let rows = kept.iter().map(|k| &values[k * width..(k + 1) * width]);
         rows.flatten().copied().collect()
     };
     Record {
-        time: of(&record.time, 1),
-        inputs: of(&record.inputs, record.d_u),
-        outputs: of(&record.outputs, c),
-        truth: record.truth.as_ref().map(|t| of(t, record.d_x)),
+        time: kept_rows(&record.time, 1),
+        inputs: kept_rows(&record.inputs, record.d_u),
+        outputs: kept_rows(&record.outputs, c),
+        truth: record.truth.as_ref().map(|t| kept_rows(t, record.d_x)),
         ..record
     }
 }
@@ -300,10 +300,10 @@ fn report(
     let model = &fit.model;
     let n = model.states.len();
     let mean = |states: &[f64], truth: &[f64]| -> f64 {
-        let each: Vec<f64> = (0..n)
+        let errors: Vec<f64> = (0..n)
             .filter_map(|i| score::nrmse(states, truth, i, n))
             .collect();
-        each.iter().sum::<f64>() / each.len() as f64
+        errors.iter().sum::<f64>() / errors.len() as f64
     };
     let (mut hidden, mut inside, mut count) = (0.0, 0.0, 0.0);
     let hidden_states = model.hidden();
@@ -366,10 +366,10 @@ fn floor(fit: &Fit, records: &[Record]) -> f64 {
             };
             states = smoother.minimise(states, 20).0;
         }
-        let each = hidden
+        let errors = hidden
             .iter()
             .filter_map(|&i| score::nrmse(states.as_slice(), known, i, n));
-        sum += each.sum::<f64>() / hidden.len() as f64;
+        sum += errors.sum::<f64>() / hidden.len() as f64;
     }
     sum / records.len() as f64
 }
@@ -383,7 +383,7 @@ fn held_out(
     let model = &fit.model;
     let n = model.states.len();
     let count = model.truth.as_ref().map_or(0, |t| t.held_out.len());
-    let one = |i: usize| -> (f64, f64, f64) {
+    let scores = |i: usize| -> (f64, f64, f64) {
         let experiment = Simulation {
             held_out: Some(i),
             steps: options.steps,
@@ -430,5 +430,5 @@ fn held_out(
             _ => predicted(Start::At(&truth[..n])),
         }
     };
-    (0..count).map(one).collect()
+    (0..count).map(scores).collect()
 }

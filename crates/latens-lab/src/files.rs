@@ -31,12 +31,12 @@ pub fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> 
 }
 
 /// A name that there is not.
-pub fn unknown(what: &str, name: &str, known: &[String]) -> Error {
+pub fn unknown(noun: &str, name: &str, known: &[String]) -> Error {
     let hint = match suggest(name, known.iter().map(String::as_str)) {
         Some(close) => format!("did you mean {close}?"),
         None => format!("there are: {}", known.join(", ")),
     };
-    Error::Setting(format!("there is no {what} `{name}`; {hint}"))
+    Error::Setting(format!("there is no {noun} `{name}`; {hint}"))
 }
 
 /// Runs with all that would go parallel on this thread alone.

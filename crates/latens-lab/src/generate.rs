@@ -15,9 +15,9 @@ pub struct Generated {
 }
 
 /// The page of the settings; its table stands between two marks.
-const PAGE: &str = "docs/reference/settings.md";
-const BEGIN: &str = "<!-- table -->\n";
-const END: &str = "<!-- /table -->";
+const SETTINGS_PAGE: &str = "docs/reference/settings.md";
+const TABLE_BEGIN: &str = "<!-- table -->\n";
+const TABLE_END: &str = "<!-- /table -->";
 
 /// The keywords of Python, and the page of the settings in a repository.
 ///
@@ -27,12 +27,12 @@ pub fn generated(root: &Path) -> io::Result<[Generated; 2]> {
     crate::register();
     let solvers = solve::solvers();
     let names: Vec<&str> = solvers.iter().map(|solver| solver.name()).collect();
-    let page = fs::read_to_string(root.join(PAGE))?;
+    let page = fs::read_to_string(root.join(SETTINGS_PAGE))?;
     let parts = page
-        .split_once(BEGIN)
-        .and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) =
-        parts.ok_or_else(|| io::Error::other(format!("{PAGE} has no place for its table")))?;
+        .split_once(TABLE_BEGIN)
+        .and_then(|(before, rest)| Some((before, rest.split_once(TABLE_END)?.1)));
+    let (before, after) = parts
+        .ok_or_else(|| io::Error::other(format!("{SETTINGS_PAGE} has no place for its table")))?;
     let table = settings::markdown(&solve::defaults());
     Ok([
         Generated {
@@ -40,8 +40,8 @@ pub fn generated(root: &Path) -> io::Result<[Generated; 2]> {
             text: settings::python(&names),
         },
         Generated {
-            path: PAGE,
-            text: [before, BEGIN, &table, END, after].concat(),
+            path: SETTINGS_PAGE,
+            text: [before, TABLE_BEGIN, &table, TABLE_END, after].concat(),
         },
     ])
 }

@@ -20,12 +20,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 /// The length of the steps is chosen again after so many, in the beginning.
-const ADAPTS: usize = 100;
+const ADAPTATION_STEPS: usize = 100;
 /// Draws of the fit that the covariance of the steps is taken from, and how many of them at a time.
 const DRAWS: usize = 4000;
-const CHUNK: usize = 200;
+const CHUNK_DRAWS: usize = 200;
 /// The part of a chain that is not counted.
-const BURN_IN: f64 = 0.3;
+const BURN_IN_PART: f64 = 0.3;
 
 /// A constant as the sampler has it.
 #[derive(Debug, Clone, Serialize)]
@@ -80,12 +80,12 @@ impl Posterior<'_> {
         }
         let mut cost = half_square(theta.iter().copied(), self.prior);
         let states = self.fit.model.states.len();
-        let each = self
+        let records = self
             .records
             .iter()
             .zip(&self.starts)
             .zip(starts.chunks_exact(states));
-        for ((record, (mean, variance)), start) in each {
+        for ((record, (mean, variance)), start) in records {
             cost += half_square(start.iter().zip(mean).map(|(x, m)| x - m), variance);
             let run = score::free_run(&self.stepper, record, theta, start);
             let outputs = score::outputs(&self.stepper, record, theta, &run);
@@ -154,16 +154,16 @@ pub fn sample(fit: &Fit, options: &Options) -> Result<Vec<SampledConstant>, Erro
 fn joint_factor(fit: &Fit, d: usize) -> Result<Vec<f64>, Error> {
     let draws = fit.parameter_draws(DRAWS);
     let mut points = vec![];
-    for some in draws.chunks(CHUNK) {
-        let mut own: Vec<Vec<f64>> = some.to_vec();
+    for chunk in draws.chunks(CHUNK_DRAWS) {
+        let mut batch: Vec<Vec<f64>> = chunk.to_vec();
         for track in fit.trained() {
-            let states = fit.drawn_states(track, some);
-            for (point, drawn) in own.iter_mut().zip(&states) {
-                let each = drawn.row(0).iter().zip(track.smoothed.row(0));
-                point.extend(each.map(|(x, mean)| x - mean));
+            let states = fit.drawn_states(track, chunk);
+            for (point, drawn) in batch.iter_mut().zip(&states) {
+                let differences = drawn.row(0).iter().zip(track.smoothed.row(0));
+                point.extend(differences.map(|(x, mean)| x - mean));
             }
         }
-        points.extend(own);
+        points.extend(batch);
     }
     let n = points.len() as f64;
     let mut covariance = vec![0.0; d * d];
@@ -214,7 +214,7 @@ fn chain(
     let mut cost = excess(&at);
     let (mut length, mut accepted) = (0.3_f64, 0.0);
     let mut kept = Vec::with_capacity(options.steps);
-    let adapts = (BURN_IN * options.steps as f64) as usize;
+    let adapts = (BURN_IN_PART * options.steps as f64) as usize;
     for step in 0..options.steps {
         let by = normal();
         let rest = (1.0 - length * length).sqrt();
@@ -229,8 +229,8 @@ fn chain(
             (at, cost) = (next, next_cost);
             accepted += 1.0;
         }
-        if (step + 1) % ADAPTS == 0 && step < adapts {
-            let factor: f64 = if accepted < 0.25 * ADAPTS as f64 {
+        if (step + 1) % ADAPTATION_STEPS == 0 && step < adapts {
+            let factor: f64 = if accepted < 0.25 * ADAPTATION_STEPS as f64 {
                 0.8
             } else {
                 1.2
@@ -246,7 +246,7 @@ fn chain(
 
 fn summary(fit: &Fit, i: usize, chains: &[Vec<Vec<f64>>]) -> SampledConstant {
     let unknown = &fit.model.unknowns[i];
-    let own: Vec<Vec<f64>> = chains
+    let values: Vec<Vec<f64>> = chains
         .iter()
         .map(|c| c.iter().map(|t| t[i]).collect())
         .collect();
@@ -255,20 +255,20 @@ fn summary(fit: &Fit, i: usize, chains: &[Vec<Vec<f64>>]) -> SampledConstant {
         sorted.sort_by(f64::total_cmp);
         unknown.value(sorted[(part * (sorted.len() - 1) as f64).round() as usize])
     };
-    let all = own.concat();
+    let all = values.concat();
     let spread = |part: f64| {
-        let each: Vec<f64> = own.iter().map(|c| quantile(c, part)).collect();
-        let most = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        0.5 * (most - each.iter().copied().fold(f64::INFINITY, f64::min))
+        let values: Vec<f64> = values.iter().map(|c| quantile(c, part)).collect();
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        0.5 * (most - values.iter().copied().fold(f64::INFINITY, f64::min))
     };
     let moments = |v: &[f64]| latens::numerics::whiteness::mean_and_variance(v);
-    let within = own.iter().map(|c| moments(c).1).sum::<f64>() / own.len() as f64;
+    let within = values.iter().map(|c| moments(c).1).sum::<f64>() / values.len() as f64;
     SampledConstant {
         name: unknown.name.clone(),
         interval: (quantile(&all, 0.025), quantile(&all, 0.975)),
         median: quantile(&all, 0.5),
         error: spread(0.025).max(spread(0.975)),
-        effective: own.iter().map(|c| effective(c)).sum(),
+        effective: values.iter().map(|c| effective(c)).sum(),
         r_hat: (moments(&all).1 / within).sqrt(),
     }
 }

@@ -81,7 +81,7 @@ impl Structure {
     const FEW_UNITS: usize = 5;
 
     /// A network of this structure, of one that is whole.
-    pub(crate) fn of(self, whole: &Network) -> Network {
+    pub(crate) fn applied_to(self, whole: &Network) -> Network {
         let (layers, skip) = match self {
             Self::Absent | Self::Linear => (vec![], false),
             Self::Few => {

@@ -153,13 +153,13 @@ pub mod forced {
     /// The result of `work` on each set that this machine has; [`arch`] names it on this thread.
     pub fn on_each<T>(work: impl Fn() -> T) -> Vec<T> {
         let sets = [Arch::new(), narrow(), Arch::Scalar];
-        let on = |arch: Arch| {
+        let result_on = |arch: Arch| {
             ARCH.set(Some(arch));
             let result = work();
             ARCH.set(None);
             result
         };
-        sets.into_iter().map(on).collect()
+        sets.into_iter().map(result_on).collect()
     }
 
     /// Fails unless all sets of this machine give the same bits.

@@ -93,7 +93,7 @@ impl System {
                 _ => None,
             })
             .collect();
-        let with = |values: &[Id], more: &[Id]| [values, more].concat();
+        let joined = |values: &[Id], more: &[Id]| [values, more].concat();
         let call_arguments: Vec<Id> = graph
             .calls()
             .iter()
@@ -111,12 +111,12 @@ impl System {
             unknown_channels,
             network_rows,
             value: Tape::compile(graph, &equations.derivatives, &[]),
-            jacobian: Tape::compile(graph, &with(&equations.derivatives, &slopes), &[]),
+            jacobian: Tape::compile(graph, &joined(&equations.derivatives, &slopes), &[]),
             full: Tape::compile(graph, &learned.roots, &learned.calls),
             measure: Tape::compile(graph, &equations.measurements, &[]),
             measure_jacobian: Tape::compile(
                 graph,
-                &with(&equations.measurements, &measure_slopes),
+                &joined(&equations.measurements, &measure_slopes),
                 &[],
             ),
             measure_full: Tape::compile(graph, &measured.roots, &measured.calls),
@@ -145,7 +145,9 @@ impl System {
     pub fn simplified(&self, structure: Structure) -> Self {
         let mut system = self.clone();
         let networks = self.networks.iter();
-        system.networks = networks.map(|network| structure.of(network)).collect();
+        system.networks = networks
+            .map(|network| structure.applied_to(network))
+            .collect();
         system.lay_out();
         system
     }

@@ -35,8 +35,8 @@ mod tests {
     /// The test vectors of RFC 4648.
     #[test]
     fn as_the_standard_has_it() {
-        let of = |text: &str| encode(text.bytes());
-        let shown = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(of);
+        let encoded = |text: &str| encode(text.bytes());
+        let shown = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(encoded);
         assert_eq!(
             shown,
             [

@@ -25,13 +25,13 @@ pub fn section(runs: &[Fit]) -> String {
     let mut head = vec![String::new()];
     head.extend(runs.iter().map(|run| escape(&run.name)));
     rows.push(head);
-    let mut add = |title: &str, own: Vec<Row>| {
-        if !own.is_empty() {
+    let mut add = |title: &str, group_rows: Vec<Row>| {
+        if !group_rows.is_empty() {
             let mut group = vec![format!("<span class=\"group\">{title}</span>")];
             group.extend(runs.iter().map(|_| String::new()));
             rows.push(group);
         }
-        for row in own {
+        for row in group_rows {
             rows.push([vec![row.what], row.cells].concat());
         }
     };
@@ -56,8 +56,9 @@ fn errors(runs: &[Fit], role: Role) -> Vec<Row> {
     for record in records(runs, role) {
         for name in record.nrmse.keys() {
             let column = (record.sha256.clone(), record.file.clone(), name.clone());
-            let known =
-                |(sha, _, own): &(String, String, String)| *sha == record.sha256 && own == name;
+            let known = |(sha, _, channel): &(String, String, String)| {
+                *sha == record.sha256 && channel == name
+            };
             if !columns.iter().any(known) {
                 columns.push(column);
             }
@@ -65,8 +66,8 @@ fn errors(runs: &[Fit], role: Role) -> Vec<Row> {
     }
     let rows = columns.iter().map(|(sha, file, name)| {
         let found = runs.iter().map(|run| {
-            let mut own = run.facts.records.iter();
-            let record = own.find(|r| r.sha256 == *sha && r.role == role)?;
+            let mut records = run.facts.records.iter();
+            let record = records.find(|r| r.sha256 == *sha && r.role == role)?;
             record.nrmse.get(name).copied()
         });
         let found: Vec<Option<Option<f64>>> = found.collect();
@@ -85,14 +86,14 @@ fn errors(runs: &[Fit], role: Role) -> Vec<Row> {
                 None => ABSENT.into(),
             }
         });
-        let what = match name.strip_prefix("truth_") {
+        let title = match name.strip_prefix("truth_") {
             Some(state) => format!("{state}, against its truth"),
             None => name.clone(),
         };
         Row {
             what: format!(
                 "{} <span class=\"soft\">{}</span>",
-                escape(&what),
+                escape(&title),
                 escape(file)
             ),
             cells: cells.collect(),
@@ -116,8 +117,8 @@ fn of_constants(runs: &[Fit]) -> Vec<Row> {
     }
     let rows = names.into_iter().map(|(name, unit)| {
         let cells = runs.iter().map(|run| {
-            let mut own = run.facts.unknowns.iter();
-            let Some(constant) = own.find(|c| c.name == name) else {
+            let mut constants = run.facts.unknowns.iter();
+            let Some(constant) = constants.find(|c| c.name == name) else {
                 return ABSENT.into();
             };
             let (value, _) = text::uncertain(constant.value, constant.std);
@@ -198,13 +199,13 @@ fn of_fit(runs: &[Fit]) -> Vec<Row> {
 /// Whether evidence is of the same measurements: the same records and channels to learn from.
 fn comparable(runs: &[Fit]) -> bool {
     let learned_from = |run: &Fit| {
-        let own = run.facts.records.iter();
-        let own = own.filter(|record| record.role == Role::Train);
-        let records: BTreeSet<String> = own.map(|record| record.sha256.clone()).collect();
+        let records = run.facts.records.iter();
+        let trained = records.filter(|record| record.role == Role::Train);
+        let records: BTreeSet<String> = trained.map(|record| record.sha256.clone()).collect();
         let channels = run.model.measurements.iter();
         let channels: BTreeSet<String> = channels.map(|m| m.name.clone()).collect();
         (records, channels, run.facts.suspects.len())
     };
-    let each: Vec<_> = runs.iter().map(learned_from).collect();
-    each.windows(2).all(|pair| pair[0] == pair[1])
+    let sources: Vec<_> = runs.iter().map(learned_from).collect();
+    sources.windows(2).all(|pair| pair[0] == pair[1])
 }

@@ -103,35 +103,36 @@ struct Use {
 
 fn uses(model: &Model, source: &Source) -> Vec<Use> {
     let record = &source.record;
-    let one = |k: usize, role, name: &str, unit: &str, values: &mut dyn Iterator<Item = f64>| {
-        let (mut range, mut missing) = (None, 0);
-        for v in values {
-            let (low, high) = range.unwrap_or((v, v));
-            if v.is_nan() {
-                missing += 1;
-            } else {
-                range = Some((f64::min(low, v), f64::max(high, v)));
+    let column_use =
+        |k: usize, role, name: &str, unit: &str, values: &mut dyn Iterator<Item = f64>| {
+            let (mut range, mut missing) = (None, 0);
+            for v in values {
+                let (low, high) = range.unwrap_or((v, v));
+                if v.is_nan() {
+                    missing += 1;
+                } else {
+                    range = Some((f64::min(low, v), f64::max(high, v)));
+                }
             }
-        }
-        Use {
-            column: source.names[k].clone(),
-            role,
-            name: name.into(),
-            unit: unit.into(),
-            range,
-            missing,
-            channel: None,
-        }
-    };
+            Use {
+                column: source.names[k].clone(),
+                role,
+                name: name.into(),
+                unit: unit.into(),
+                range,
+                missing,
+                channel: None,
+            }
+        };
     let mut uses = vec![];
     let columns = &source.columns;
     if let Some(k) = columns.time {
         let time = &mut record.time.iter().copied();
-        uses.push(one(k, "time", "t", &model.time_unit, time));
+        uses.push(column_use(k, "time", "t", &model.time_unit, time));
     }
     for (i, (&k, q)) in columns.inputs.iter().zip(&model.inputs).enumerate() {
         let values = &mut record.input_column(i);
-        uses.push(one(k, "input", &q.name, &q.unit, values));
+        uses.push(column_use(k, "input", &q.name, &q.unit, values));
     }
     for (i, (&k, q)) in columns
         .measurements
@@ -142,14 +143,20 @@ fn uses(model: &Model, source: &Source) -> Vec<Use> {
         let values = &mut record.output_column(i);
         uses.push(Use {
             channel: Some(i),
-            ..one(k, "measurement", &q.name, &q.unit, values)
+            ..column_use(k, "measurement", &q.name, &q.unit, values)
         });
     }
     for (i, (k, state)) in columns.truth.iter().zip(&model.states).enumerate() {
         if let (Some(k), Some(mut truth)) = (k, record.truth_column(i)) {
             let values = &mut truth;
             let name = format!("truth_{}", state.name);
-            uses.push(one(*k, "truth, for scoring", &name, &state.unit, values));
+            uses.push(column_use(
+                *k,
+                "truth, for scoring",
+                &name,
+                &state.unit,
+                values,
+            ));
         }
     }
     uses

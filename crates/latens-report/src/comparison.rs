@@ -85,10 +85,10 @@ fn measures(found: &Comparison) -> String {
 }
 
 fn determined(model: &Compared) -> String {
-    let of = model.parameters;
-    model
-        .determined
-        .map_or(format!("– of {of}"), |d| format!("{d:.1} of {of}"))
+    let parameters = model.parameters;
+    model.determined.map_or(format!("– of {parameters}"), |d| {
+        format!("{d:.1} of {parameters}")
+    })
 }
 
 fn error(value: Option<f64>) -> String {
@@ -99,14 +99,14 @@ fn error(value: Option<f64>) -> String {
     }
 }
 
-const DOUBTED: &str = " *";
-const MEAN: &str = " †";
+const DOUBT_MARK: &str = " *";
+const MEAN_MARK: &str = " †";
 
 /// What stands beside a constant that is not simply what the data say.
 fn mark(constant: &Constant) -> &'static str {
     match (&constant.population, constant.remark()) {
-        (Some(_), _) => MEAN,
-        (None, Some(_)) => DOUBTED,
+        (Some(_), _) => MEAN_MARK,
+        (None, Some(_)) => DOUBT_MARK,
         (None, None) => "",
     }
 }
@@ -132,8 +132,8 @@ fn constants(found: &Comparison) -> String {
     for (name, unit) in names {
         let mut row = vec![name.to_string(), unit.to_string()];
         row.extend(found.models.iter().map(|m| {
-            let own = m.constants.iter().find(|c| c.name == name);
-            own.map_or("–".into(), shown)
+            let constant = m.constants.iter().find(|c| c.name == name);
+            constant.map_or("–".into(), shown)
         }));
         rows.push(row);
     }
@@ -142,10 +142,10 @@ fn constants(found: &Comparison) -> String {
     let marked: Vec<&str> = marked.collect();
     let notes = [
         (
-            DOUBTED,
+            DOUBT_MARK,
             "  (*: at a bound, or more of its prior than of the data)\n",
         ),
-        (MEAN, "  (†: the mean of what varies)\n"),
+        (MEAN_MARK, "  (†: the mean of what varies)\n"),
     ];
     let notes = notes.iter().filter(|(mark, _)| marked.contains(mark));
     let notes: String = notes.map(|(_, note)| *note).collect();

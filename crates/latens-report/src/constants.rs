@@ -59,19 +59,33 @@ fn own_values(facts: &Facts) -> String {
         let Some(population) = &constant.population else {
             continue;
         };
-        let of = population.of();
-        let head = [of, "value", "± std", "unit", "from … to", "shrinkage"];
+        let group_label = population.of();
+        let head = [
+            group_label,
+            "value",
+            "± std",
+            "unit",
+            "from … to",
+            "shrinkage",
+        ];
         let mut rows = vec![row(head)];
-        for own in &population.records {
-            let (value, std) = text::uncertain(own.value, own.std);
-            let (low, high) = own.range;
+        for member in &population.records {
+            let (value, std) = text::uncertain(member.value, member.std);
+            let (low, high) = member.range;
             let range = format!("{} … {}", text::number(low), text::number(high));
-            let shrinkage = text::percent(own.shrinkage);
-            let cells = [&own.file, &value, &std, &constant.unit, &range, &shrinkage];
+            let shrinkage = text::percent(member.shrinkage);
+            let cells = [
+                &member.file,
+                &value,
+                &std,
+                &constant.unit,
+                &range,
+                &shrinkage,
+            ];
             rows.push(row(cells.map(String::as_str)));
         }
         let caption = format!(
-            "{} in each {of}: {}. Shrinkage is how much of a value is the population's and not the {of}'s.",
+            "{} in each {group_label}: {}. Shrinkage is how much of a value is the population's and not the {group_label}'s.",
             constant.name,
             population.words(&constant.unit)
         );

@@ -34,9 +34,9 @@ fn ranking(outcome: &Outcome) -> Vec<Plot> {
         note: String::new(),
     };
     let bars = |value: &dyn Fn(usize) -> Option<f64>| {
-        let each =
+        let bars =
             (0..designed.experiments.len()).filter_map(|k| Some([(k + 1) as f64, value(k)?]));
-        Mark::new("estimate", "", Shape::Bars(each.collect(), 0.7))
+        Mark::new("estimate", "", Shape::Bars(bars.collect(), 0.7))
     };
     let mut plots = vec![];
     if designed.by == "formulas" {

@@ -4,7 +4,7 @@
 use latens::model::Model;
 
 use crate::evaluator::Evaluator;
-use crate::truth::Truth;
+use crate::truth::{Moment, Truth};
 use latens::fit::{Fit, Track};
 
 /// Points of a slice.
@@ -14,9 +14,9 @@ const SAMPLES: usize = 4000;
 /// Bins of the density.
 const BINS: usize = 40;
 /// Samples of the records that are shown.
-const SHOWN: usize = 400;
+const SHOWN_SAMPLES: usize = 400;
 /// Samples through which a slice may go.
-const CANDIDATES: usize = 30;
+const CANDIDATE_SAMPLES: usize = 30;
 
 /// One output of a network.
 pub struct Learned {
@@ -94,8 +94,12 @@ impl Sample<'_> {
         self.track.record.input(self.k)
     }
 
-    fn point(&self) -> (f64, &[f64], &[f64]) {
-        (self.time(), self.state(), self.input())
+    fn moment(&self) -> Moment<'_> {
+        Moment {
+            time: self.time(),
+            state: self.state(),
+            input: self.input(),
+        }
     }
 }
 
@@ -191,7 +195,7 @@ fn slices(
             continue;
         }
         let at = |p: usize| low + size * p as f64 / (POINTS - 1) as f64;
-        let Some(through) = longest(&candidates, |sample| {
+        let Some(middle) = longest(&candidates, |sample| {
             let mut values = sample.arguments[place].clone();
             (0..POINTS)
                 .step_by(4)
@@ -203,7 +207,7 @@ fn slices(
         }) else {
             continue;
         };
-        let held = &through.arguments[place];
+        let held = &middle.arguments[place];
         let mut density = vec![0; BINS];
         for v in met() {
             density[(((v - low) / size * BINS as f64) as usize).min(BINS - 1)] += 1;
@@ -216,7 +220,7 @@ fn slices(
             let visited = evaluator.visited(&values);
             let outputs = evaluator.at(&values);
             let true_values =
-                truth.and_then(|t| t.on_slice(through.point(), place, arguments, &values));
+                truth.and_then(|t| t.on_slice(middle.moment(), place, arguments, &values));
             for (k, points) in points.iter_mut().enumerate() {
                 let (value, std) = outputs[k];
                 points.push(SlicePoint {
@@ -232,7 +236,7 @@ fn slices(
             found.push(Slice {
                 argument: j,
                 held: held.clone(),
-                time: through.time(),
+                time: middle.time(),
                 points,
                 density: density.clone(),
             });
@@ -254,13 +258,13 @@ fn candidates<'s, 'a>(
     };
     let medians: Vec<f64> = (0..scale.len()).map(median).collect();
     let distance = |sample: &Sample| -> f64 {
-        let each = sample.arguments[place].iter().zip(&medians).zip(scale);
-        each.map(|((a, m), s)| ((a - m) / s).powi(2)).sum()
+        let values = sample.arguments[place].iter().zip(&medians).zip(scale);
+        values.map(|((a, m), s)| ((a - m) / s).powi(2)).sum()
     };
     let nearest = samples
         .iter()
         .min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let every = samples.len().div_ceil(CANDIDATES).max(1);
+    let every = samples.len().div_ceil(CANDIDATE_SAMPLES).max(1);
     let mut found: Vec<&Sample> = samples.iter().step_by(every).chain(nearest).collect();
     found.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
     found
@@ -286,8 +290,11 @@ fn along(shown: &Fit, place: usize, samples: &[Sample], truth: Option<&Truth>) -
     let network = &shown.model.system.networks()[place];
     let mut evaluator = Evaluator::new(shown, place);
     let mut found: Vec<Vec<Along>> = network.outputs.iter().map(|_| vec![]).collect();
-    for sample in samples.iter().step_by(samples.len().div_ceil(SHOWN).max(1)) {
-        let actual = truth.and_then(|t| t.at(sample.point(), place));
+    for sample in samples
+        .iter()
+        .step_by(samples.len().div_ceil(SHOWN_SAMPLES).max(1))
+    {
+        let actual = truth.and_then(|t| t.at(sample.moment(), place));
         let outputs = evaluator.at(&sample.arguments[place]);
         for (k, (found, (value, std))) in found.iter_mut().zip(outputs).enumerate() {
             found.push(Along {

@@ -77,13 +77,13 @@ impl<'r> Evaluator<'r> {
         network.evaluate(weights, &mut self.trace);
         network.differentiate(weights, &mut self.trace);
         let outputs = 0..network.outputs.len();
-        let one = |k| {
+        let output = |k| {
             self.gradient.fill(0.0);
             network.accumulate_gradient(&self.trace, k, 1.0, &mut self.gradient);
             let std = self.spread.std(&self.range, &self.gradient);
             (self.trace.output[k], std)
         };
-        outputs.map(one).collect()
+        outputs.map(output).collect()
     }
 
     /// Whether training has met the like of these arguments.

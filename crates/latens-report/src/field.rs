@@ -36,8 +36,8 @@ pub fn field(shown: &Fit) -> Option<Field> {
     let mut trajectory: Vec<[f64; 2]> = track.smoothed.rows().map(|x| [x[0], x[1]]).collect();
     trajectory.retain(|x| x.iter().all(|v| v.is_finite()));
     let ends = |i: usize| {
-        let each = trajectory.iter().map(|x| x[i]);
-        let (low, high) = each.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+        let values = trajectory.iter().map(|x| x[i]);
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
             (l.min(v), h.max(v))
         });
         let margin = MARGIN * (high - low).max(1e-12);

@@ -46,9 +46,9 @@ pub enum What {
 ///
 /// # Errors
 /// Why the runs have no such figure.
-pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
+pub fn draw(runs: &[Fit], figure: What) -> Result<String, String> {
     let first = runs.first().ok_or("there is no run to draw")?;
-    let (plots, columns, size) = match what {
+    let (plots, columns, size) = match figure {
         What::States => (states(runs), 2, [470.0, 230.0]),
         What::Equation => (learned::equations(runs), 3, [360.0, 260.0]),
         What::Constants => (constants::plots(runs), 2, [470.0, 230.0]),
@@ -65,12 +65,12 @@ pub fn draw(runs: &[Fit], what: What) -> Result<String, String> {
             (plots, 3, [360.0, 240.0])
         }
         What::Tests => {
-            let each = first.tests.iter().flat_map(|t| foreseen::plots(first, t));
-            (each.collect(), 2, [470.0, 230.0])
+            let plots = first.tests.iter().flat_map(|t| foreseen::plots(first, t));
+            (plots.collect(), 2, [470.0, 230.0])
         }
     };
     if plots.is_empty() {
-        return Err(match what {
+        return Err(match figure {
             What::States => "the folder has no states.csv that can be read: repeat the fit",
             What::Equation => {
                 "the model calls no network, or its folder has no states.csv that can be read"
@@ -128,8 +128,8 @@ fn states(runs: &[Fit]) -> Vec<Plot> {
 fn reach(panel: &Panel) -> Option<[f64; 2]> {
     let ends = |free: bool| {
         let signals = panel.signals.iter().filter(|s| s.what != "std");
-        let own = signals.filter(|s| (s.what == "free_run") == free);
-        let values = own.flat_map(|s| &s.values).filter(|v| v.is_finite());
+        let signals = signals.filter(|s| (s.what == "free_run") == free);
+        let values = signals.flat_map(|s| &s.values).filter(|v| v.is_finite());
         values.fold(None, |ends: Option<[f64; 2]>, &v| {
             let [low, high] = ends.unwrap_or([v, v]);
             Some([low.min(v), high.max(v)])
@@ -148,7 +148,7 @@ fn reach(panel: &Panel) -> Option<[f64; 2]> {
 }
 
 fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<Mark> {
-    let drawn = |what: &str| ["data", "truth"].contains(&what) || shown.contains(&what);
+    let drawn = |kind: &str| ["data", "truth"].contains(&kind) || shown.contains(&kind);
     let signals = || panel.signals.iter().filter(|s| drawn(s.what));
     let rows = thin::rows(
         &signals().map(|s| s.values.as_slice()).collect::<Vec<_>>(),
@@ -166,7 +166,7 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
         };
         let name = match signal.what {
             "data" => "measured".into(),
-            what => what.replace('_', " "),
+            kind => kind.replace('_', " "),
         };
         let label = if several {
             format!("{} {name}", runs[signal.run].name)
@@ -178,8 +178,11 @@ fn over_time(panel: &Panel, time: &[f64], shown: &[&str], runs: &[Fit]) -> Vec<M
             .filter(|_| signal.what == "estimate");
         if let Some(std) = std {
             let band = rows.iter().map(|&k| {
-                let (value, by) = (signal.values[k], innovations::NORMAL * std.values[k]);
-                [time[k], value - by, value + by]
+                let (value, half_width) = (
+                    signal.values[k],
+                    innovations::NORMAL_DEVIATIONS * std.values[k],
+                );
+                [time[k], value - half_width, value + half_width]
             });
             let label = if several { "" } else { "95 % band" };
             marks.push(Mark::new(class, label, Shape::Band(band.collect())));
@@ -210,8 +213,8 @@ pub fn motion(field: Field) -> Plot {
         .map(|v| (v[0] / size[0]).hypot(v[1] / size[1]))
         .fold(0.0, f64::max);
     let arrow = |foot: [f64; 2], v: [f64; 2]| {
-        let by = 1.0 / (cells * longest);
-        (foot, [v[0] * by, v[1] * by])
+        let unit = 1.0 / (cells * longest);
+        (foot, [v[0] * unit, v[1] * unit])
     };
     let learned = field.arrows.iter().map(|a| arrow(a.at, a.learned));
     let truth = field.arrows.iter();
@@ -261,15 +264,16 @@ pub fn convergence(runs: &[Fit]) -> Vec<Plot> {
         log: true,
         ..Axis::default()
     };
-    let line = |shown: &Fit, of: OfPass| -> Vec<[f64; 2]> {
-        let each = shown.facts.passes.iter();
-        each.map(|e| {
-            [
-                e.pass as f64,
-                Some(of(e)).filter(|v| *v > 0.0).unwrap_or(f64::NAN),
-            ]
-        })
-        .collect()
+    let line = |shown: &Fit, loss: OfPass| -> Vec<[f64; 2]> {
+        let passes = shown.facts.passes.iter();
+        passes
+            .map(|e| {
+                [
+                    e.pass as f64,
+                    Some(loss(e)).filter(|v| *v > 0.0).unwrap_or(f64::NAN),
+                ]
+            })
+            .collect()
     };
     let terms: [(&str, OfPass); 5] = [
         ("physics", |e| e.physics),
@@ -291,8 +295,8 @@ pub fn convergence(runs: &[Fit]) -> Vec<Plot> {
             marks.push(Mark::new(of_run(k), "", Shape::Dots(points)));
         }
     } else {
-        for (k, (name, of)) in terms.into_iter().enumerate() {
-            let points = line(first, of);
+        for (k, (name, loss)) in terms.into_iter().enumerate() {
+            let points = line(first, loss);
             if known(&points) {
                 marks.push(Mark::new(of_run(k), name, Shape::Line(points)));
             }
@@ -318,10 +322,10 @@ pub fn convergence(runs: &[Fit]) -> Vec<Plot> {
             e.damping.unwrap_or(f64::NAN)
         }),
     ];
-    for (title, label, of) in figures {
+    for (title, label, quantity) in figures {
         let mut marks = vec![];
         for (k, run) in runs.iter().enumerate() {
-            let points = line(run, of);
+            let points = line(run, quantity);
             if known(&points) {
                 let name = if several { run.name.as_str() } else { "" };
                 marks.push(Mark::new(of_run(k), name, Shape::Line(points.clone())));

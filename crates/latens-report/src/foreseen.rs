@@ -9,13 +9,13 @@ use crate::thin;
 /// Samples of a line in a figure.
 const SAMPLES: usize = 1500;
 /// Deviations of a band that holds 95 %.
-const BAND: f64 = 1.96;
+const BAND_DEVIATIONS: f64 = 1.96;
 
 /// Two figures of each channel: the prediction with its band, and what it misses.
 pub fn plots(shown: &Fit, test: &Foreseen) -> Vec<Plot> {
     let channels = shown.model.measurements.iter().enumerate();
     let drawn = channels.filter(|(c, _)| test.measured.column(*c).any(|y| y.is_finite()));
-    let each = drawn.flat_map(|(c, channel)| {
+    let plots = drawn.flat_map(|(c, channel)| {
         let column = Column::new(shown, test, c);
         let x = || Axis {
             label: labelled("time", &shown.model.time_unit),
@@ -44,7 +44,7 @@ pub fn plots(shown: &Fit, test: &Foreseen) -> Vec<Plot> {
             },
         ]
     });
-    each.collect()
+    plots.collect()
 }
 
 /// One channel at the samples that are drawn.
@@ -94,8 +94,8 @@ impl Column {
     }
 
     fn course(&self) -> Vec<Mark> {
-        let each = self.time.iter().zip(&self.foreseen).zip(&self.std);
-        let band = each.map(|((t, y), s)| [*t, y - BAND * s, y + BAND * s]);
+        let points = self.time.iter().zip(&self.foreseen).zip(&self.std);
+        let band = points.map(|((t, y), s)| [*t, y - BAND_DEVIATIONS * s, y + BAND_DEVIATIONS * s]);
         vec![
             Mark::new(
                 "estimate",
@@ -116,10 +116,10 @@ impl Column {
     }
 
     fn rest(&self) -> Vec<Mark> {
-        let each = self.measured.iter().zip(&self.foreseen);
-        let rest: Vec<f64> = each.map(|(y, f)| y - f).collect();
+        let values = self.measured.iter().zip(&self.foreseen);
+        let rest: Vec<f64> = values.map(|(y, f)| y - f).collect();
         let band = self.time.iter().zip(&self.with_noise);
-        let band = band.map(|(t, s)| [*t, -BAND * s, BAND * s]);
+        let band = band.map(|(t, s)| [*t, -BAND_DEVIATIONS * s, BAND_DEVIATIONS * s]);
         vec![
             Mark::new("estimate", "95 % with noise", Shape::Band(band.collect())),
             Mark::new(
@@ -133,8 +133,9 @@ impl Column {
 }
 
 fn pairs(time: &[f64], values: &[f64]) -> Vec<[f64; 2]> {
-    let each = time.iter().zip(values);
-    each.filter(|(_, v)| v.is_finite())
+    let points = time.iter().zip(values);
+    points
+        .filter(|(_, v)| v.is_finite())
         .map(|(t, v)| [*t, *v])
         .collect()
 }

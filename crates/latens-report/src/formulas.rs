@@ -7,7 +7,7 @@ use latens::text;
 use latens_distill::{Curve, Distilled, FrontPoint, Ranked};
 
 use crate::colours::of_run;
-use crate::innovations::NORMAL;
+use crate::innovations::NORMAL_DEVIATIONS;
 use crate::page;
 use crate::plot::{Axis, Mark, Plot, Shape, escape, labelled};
 use crate::tables::table;
@@ -15,7 +15,7 @@ use crate::tables::table;
 /// Arguments over which curves are drawn.
 const ARGUMENTS: usize = 4;
 /// In place of a unit that nothing says.
-const UNKNOWN: &str = "unit not given";
+const UNKNOWN_UNIT: &str = "unit not given";
 
 /// The page of what [`latens_distill::distill`] found for a fit; `has_files` where model files lie beside it.
 ///
@@ -49,13 +49,13 @@ pub fn html(fit: &Fit, found: &Distilled, has_files: bool) -> String {
         sections.push(("curves", "Over each other", content));
     }
     let links: Vec<(&str, &str)> = sections.iter().map(|(id, name, _)| (*id, *name)).collect();
-    let what = format!(
+    let subtitle = format!(
         "{} · {} in place of its networks",
         escape(&fit.name),
         text::count(found.formulas.len(), "formula")
     );
     let title = format!("{}: formulas", fit.model.name);
-    let mut body = page::header(&title, &what, &links);
+    let mut body = page::header(&title, &subtitle, &links);
     for (id, name, content) in &sections {
         body += &page::section(id, name, content);
     }
@@ -63,7 +63,7 @@ pub fn html(fit: &Fit, found: &Distilled, has_files: bool) -> String {
     page::document(&title, &body, "")
 }
 
-/// A row for each formula, the network behind them, and the constants of the first.
+/// A row for each formula, the network that they stand for, and the constants of the first.
 fn formulas(found: &Distilled, has_files: bool) -> String {
     let validated = found.network_validation.is_some();
     let error = |e: Option<f64>| e.map_or("–".to_string(), |e| format!("{e:.2e}"));
@@ -133,7 +133,7 @@ fn formulas(found: &Distilled, has_files: bool) -> String {
 }
 
 fn shown(formula: &Ranked) -> String {
-    let each = formula.expressions.iter().map(|e| {
+    let expressions = formula.expressions.iter().map(|e| {
         let name = if formula.expressions.len() > 1 {
             format!("{}.{} = ", escape(&e.network), escape(&e.output))
         } else {
@@ -146,13 +146,13 @@ fn shown(formula: &Ranked) -> String {
     } else {
         ""
     };
-    each.collect::<Vec<_>>().join("<br>") + proposed
+    expressions.collect::<Vec<_>>().join("<br>") + proposed
 }
 
 /// `gate`, or `acceleration.cart`.
 fn name(network: &str, output: &str, found: &Distilled) -> String {
-    let mut own = found.curves.iter().filter(|c| c.network == network);
-    match own.nth(1) {
+    let mut curves = found.curves.iter().filter(|c| c.network == network);
+    match curves.nth(1) {
         Some(_) => format!("{network}.{output}"),
         None => network.into(),
     }
@@ -160,12 +160,12 @@ fn name(network: &str, output: &str, found: &Distilled) -> String {
 
 /// Error over the number of constants, output by output.
 fn fronts(found: &Distilled) -> Vec<Plot> {
-    let one = |curve: &Curve| {
-        let own = |p: &&FrontPoint| p.network == curve.network && p.output == curve.output;
-        let points = found.front.iter().filter(own);
+    let front = |curve: &Curve| {
+        let of_curve = |p: &&FrontPoint| p.network == curve.network && p.output == curve.output;
+        let points = found.front.iter().filter(of_curve);
         let points: Vec<[f64; 2]> = points.map(|p| [p.constants as f64, p.error]).collect();
-        let there = !points.is_empty();
-        there.then(|| Plot {
+        let has_points = !points.is_empty();
+        has_points.then(|| Plot {
             title: name(&curve.network, &curve.output, found),
             x: Axis {
                 label: "constants".into(),
@@ -184,7 +184,7 @@ fn fronts(found: &Distilled) -> Vec<Plot> {
             note: String::new(),
         })
     };
-    found.curves.iter().filter_map(one).collect()
+    found.curves.iter().filter_map(front).collect()
 }
 
 /// Networks and formulas over each argument, each with what the formulas leave beside it.
@@ -200,7 +200,7 @@ fn over(found: &Distilled) -> Vec<Plot> {
 
 fn axes(curve: &Curve, argument: usize, found: &Distilled) -> (Axis, Axis) {
     let label = |name: &str, unit: &Option<String>| Axis {
-        label: labelled(name, unit.as_deref().unwrap_or(UNKNOWN)),
+        label: labelled(name, unit.as_deref().unwrap_or(UNKNOWN_UNIT)),
         ..Axis::default()
     };
     (
@@ -222,15 +222,15 @@ fn drawn(curve: &Curve, argument: usize, values: impl Iterator<Item = f64>) -> S
 
 /// The intervals of the network about some values.
 fn intervals(curve: &Curve, argument: usize, about: impl Fn(usize) -> f64) -> Shape {
-    let each = curve.points.iter().zip(&curve.std).enumerate();
-    let each = each.map(|(k, (p, std))| {
+    let points = curve.points.iter().zip(&curve.std).enumerate();
+    let whiskers = points.map(|(k, (p, std))| {
         [
             p[argument],
-            about(k) - NORMAL * std,
-            about(k) + NORMAL * std,
+            about(k) - NORMAL_DEVIATIONS * std,
+            about(k) + NORMAL_DEVIATIONS * std,
         ]
     });
-    Shape::Whiskers(each.collect())
+    Shape::Whiskers(whiskers.collect())
 }
 
 fn values(curve: &Curve, argument: usize, found: &Distilled) -> Plot {

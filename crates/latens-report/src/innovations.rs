@@ -12,7 +12,7 @@ const PARTS: usize = 60;
 /// Bins of the histogram, from −4 to 4, and of an input's range.
 pub const BINS: usize = 32;
 /// Of a standard normal distribution, 95 % lie within it.
-pub const NORMAL: f64 = 1.96;
+pub const NORMAL_DEVIATIONS: f64 = 1.96;
 
 /// The innovations of one channel over one record.
 pub struct Innovations {
@@ -52,7 +52,7 @@ impl Innovations {
     /// approximation of χ²).
     pub fn band(samples: usize) -> [f64; 2] {
         let v = 2.0 / (9.0 * samples.max(1) as f64);
-        [-NORMAL, NORMAL].map(|z| (1.0 - v + z * v.sqrt()).max(0.0).powi(3))
+        [-NORMAL_DEVIATIONS, NORMAL_DEVIATIONS].map(|z| (1.0 - v + z * v.sqrt()).max(0.0).powi(3))
     }
 }
 
@@ -63,14 +63,14 @@ pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
     };
     let model = &shown.model;
     let channels = model.measurements.iter().zip(all);
-    let channels = channels.filter(|(_, own)| own.len() > 2);
+    let channels = channels.filter(|(_, innovations)| innovations.len() > 2);
     channels
-        .map(|(channel, own)| {
-            let values: Vec<f64> = own.iter().map(|(_, z)| *z).collect();
+        .map(|(channel, innovations)| {
+            let values: Vec<f64> = innovations.iter().map(|(_, z)| *z).collect();
             let square: f64 = values.iter().map(|z| z * z).sum();
             let inputs = model.inputs.iter().enumerate();
             let inputs = inputs.filter_map(|(j, input)| {
-                let bins = against(track, j, &own)?;
+                let bins = against(track, j, &innovations)?;
                 Some(Against {
                     input: input.name.clone(),
                     unit: input.unit.clone(),
@@ -80,12 +80,12 @@ pub fn innovations(shown: &Fit, track: &Track) -> Vec<Innovations> {
             Innovations {
                 channel: channel.name.clone(),
                 unit: channel.unit.clone(),
-                count: own.len(),
-                consistency: square / own.len() as f64,
+                count: innovations.len(),
+                consistency: square / innovations.len() as f64,
                 correlation: correlation(&values),
-                bound: NORMAL / (own.len() as f64).sqrt(),
+                bound: NORMAL_DEVIATIONS / (innovations.len() as f64).sqrt(),
                 histogram: histogram(&values),
-                parts: parts(&track.record.time, &own),
+                parts: parts(&track.record.time, &innovations),
                 inputs: inputs.collect(),
             }
         })
@@ -112,29 +112,29 @@ fn histogram(values: &[f64]) -> Vec<f64> {
     bins
 }
 
-fn parts(time: &[f64], own: &[(usize, f64)]) -> Vec<(f64, f64, usize)> {
-    let size = own.len().div_ceil(PARTS).max(1);
+fn parts(time: &[f64], innovations: &[(usize, f64)]) -> Vec<(f64, f64, usize)> {
+    let size = innovations.len().div_ceil(PARTS).max(1);
     let part = |part: &[(usize, f64)]| {
         let square: f64 = part.iter().map(|(_, z)| z * z).sum();
         let middle = part[part.len() / 2].0;
         (time[middle], square / part.len() as f64, part.len())
     };
-    own.chunks(size).map(part).collect()
+    innovations.chunks(size).map(part).collect()
 }
 
 /// ν/√s over the values of an input; `None` where it never moves.
-fn against(track: &Track, input: usize, own: &[(usize, f64)]) -> Option<Vec<[f64; 3]>> {
+fn against(track: &Track, input: usize, innovations: &[(usize, f64)]) -> Option<Vec<[f64; 3]>> {
     const CELLS: usize = 20;
     let value = |k: usize| track.record.input(k)[input];
-    let each = own.iter().map(|(k, _)| value(*k));
-    let (low, high) = each.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
+    let values = innovations.iter().map(|(k, _)| value(*k));
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
         (l.min(v), h.max(v))
     });
     if high - low <= 1e-9 * high.abs().max(low.abs()) {
         return None;
     }
     let mut cells = vec![(0.0, 0.0, 0.0); CELLS];
-    for (k, z) in own {
+    for (k, z) in innovations {
         let at = ((value(*k) - low) / (high - low) * CELLS as f64) as usize;
         let (count, sum, square) = &mut cells[at.min(CELLS - 1)];
         *count += 1.0;

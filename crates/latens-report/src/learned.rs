@@ -6,11 +6,18 @@ use latens::text;
 
 use crate::colours::of_run;
 use crate::equation::{self, Learned, Slice, SlicePoint};
-use crate::innovations::NORMAL;
+use crate::innovations::NORMAL_DEVIATIONS;
 use crate::plot::{Axis, Mark, Plot, Shape, labelled};
 
 /// In place of a unit that nothing says; a dash would say that there is none.
-const UNKNOWN: &str = "unit not given";
+const UNKNOWN_UNIT: &str = "unit not given";
+
+/// What one of several runs learned of an output.
+struct OfRun<'a> {
+    /// Its place among the runs.
+    run: usize,
+    learned: &'a Learned,
+}
 
 /// All figures of the networks; of several runs, of those that the first one's networks share.
 pub fn equations(runs: &[Fit]) -> Vec<Plot> {
@@ -19,17 +26,19 @@ pub fn equations(runs: &[Fit]) -> Vec<Plot> {
         return vec![];
     };
     let mut plots = vec![];
-    for one in first {
+    for output in first {
         let all = learned.iter().enumerate();
-        let same: Vec<(usize, &Learned)> = all
-            .filter_map(|(run, all)| Some((run, all.iter().find(|l| l.output == one.output)?)))
-            .collect();
-        let moving = || one.slices.iter().map(|slice| slice.argument);
+        let same = all.filter_map(|(run, all)| {
+            let learned = all.iter().find(|l| l.output == output.output)?;
+            Some(OfRun { run, learned })
+        });
+        let same: Vec<OfRun> = same.collect();
+        let moving = || output.slices.iter().map(|slice| slice.argument);
         plots.extend(moving().map(|j| scatter(&same, j, runs)));
-        if one.along.iter().any(|p| p.truth.is_some()) {
-            plots.push(against_truth(one));
+        if output.along.iter().any(|p| p.truth.is_some()) {
+            plots.push(against_truth(output));
         }
-        plots.extend(one.slices.iter().map(|slice| sliced(&same, slice, runs)));
+        plots.extend(output.slices.iter().map(|slice| sliced(&same, slice, runs)));
     }
     plots
 }
@@ -47,50 +56,60 @@ fn bounded(values: impl Iterator<Item = f64>, below: f64) -> Option<[f64; 2]> {
 }
 
 /// The range of what was learned along the records.
-fn met(same: &[(usize, &Learned)], below: f64) -> Option<[f64; 2]> {
-    let along = same.iter().flat_map(|(_, one)| &one.along);
+fn met(same: &[OfRun], below: f64) -> Option<[f64; 2]> {
+    let along = same.iter().flat_map(|of_run| &of_run.learned.along);
     bounded(
         along.flat_map(|p| [p.value, p.truth.unwrap_or(p.value)]),
         below,
     )
 }
 
-fn axes(one: &Learned, argument: usize) -> (Axis, Axis) {
-    let along = &one.arguments[argument];
+fn axes(learned: &Learned, argument: usize) -> (Axis, Axis) {
+    let along = &learned.arguments[argument];
     let axis = |name: &str, unit: &Option<String>| Axis {
-        label: labelled(name, unit.as_deref().unwrap_or(UNKNOWN)),
+        label: labelled(name, unit.as_deref().unwrap_or(UNKNOWN_UNIT)),
         ..Axis::default()
     };
-    (axis(&along.text, &along.unit), axis(&one.output, &one.unit))
+    (
+        axis(&along.text, &along.unit),
+        axis(&learned.output, &learned.unit),
+    )
 }
 
 /// What to say where the band is far wider than the axis, which shows what was learned.
 fn unsure(range: Option<[f64; 2]>, deviations: impl Iterator<Item = f64>) -> Option<String> {
-    const FAR_WIDER: f64 = 2.0;
+    const WIDE_BAND_RANGES: f64 = 2.0;
     let [low, high] = range?;
     let mut all: Vec<f64> = deviations.filter(|d| d.is_finite()).collect();
     all.sort_by(f64::total_cmp);
-    let times = 2.0 * NORMAL * all.get(all.len() / 2)? / (high - low);
+    let times = 2.0 * NORMAL_DEVIATIONS * all.get(all.len() / 2)? / (high - low);
     let said = || {
         let times = text::digits(times, 2);
         format!("95 % is {times} times as wide as this axis")
     };
-    (times > FAR_WIDER).then(said)
+    (times > WIDE_BAND_RANGES).then(said)
 }
 
 /// The output at the samples of the records, over one argument.
-fn scatter(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Plot {
-    let (_, first) = same[0];
+fn scatter(same: &[OfRun], argument: usize, runs: &[Fit]) -> Plot {
+    let first = same[0].learned;
     let several = runs.len() > 1;
     let (x, y) = axes(first, argument);
     let mut marks = vec![];
-    for (run, one) in same {
+    for OfRun { run, learned } in same {
         let class = if several { of_run(*run) } else { "estimate" };
-        let ends = one.along.iter().map(|p| {
-            let by = NORMAL * p.std;
-            [p.arguments[argument], p.value - by, p.value + by]
+        let ends = learned.along.iter().map(|p| {
+            let half_width = NORMAL_DEVIATIONS * p.std;
+            [
+                p.arguments[argument],
+                p.value - half_width,
+                p.value + half_width,
+            ]
         });
-        let dots = one.along.iter().map(|p| [p.arguments[argument], p.value]);
+        let dots = learned
+            .along
+            .iter()
+            .map(|p| [p.arguments[argument], p.value]);
         let (bars, name) = if several {
             ("", runs[*run].name.as_str())
         } else {
@@ -113,8 +132,8 @@ fn scatter(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Plot {
 }
 
 /// The output along a slice through a sample; where training has not been it is faded.
-fn sliced(same: &[(usize, &Learned)], slice: &Slice, runs: &[Fit]) -> Plot {
-    let ((_, first), argument) = (same[0], slice.argument);
+fn sliced(same: &[OfRun], slice: &Slice, runs: &[Fit]) -> Plot {
+    let (first, argument) = (same[0].learned, slice.argument);
     let held = first.arguments.iter().zip(&slice.held).enumerate();
     let held = held.filter(|(j, _)| *j != argument);
     let held: Vec<String> = held
@@ -149,12 +168,13 @@ fn ends(points: &[SlicePoint]) -> Option<[f64; 2]> {
     Some([points.first()?.at, points.last()?.at])
 }
 
-fn along_slice(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec<Mark> {
+fn along_slice(same: &[OfRun], argument: usize, runs: &[Fit]) -> Vec<Mark> {
     let several = runs.len() > 1;
-    let of = |one: &'_ Learned| one.slices.iter().position(|s| s.argument == argument);
+    let slice_of =
+        |learned: &'_ Learned| learned.slices.iter().position(|s| s.argument == argument);
     let mut marks = vec![];
-    for &(run, one) in same {
-        let Some(slice) = of(one).map(|place| &one.slices[place]) else {
+    for &OfRun { run, learned } in same {
+        let Some(slice) = slice_of(learned).map(|place| &learned.slices[place]) else {
             continue;
         };
         let (class, name, band) = if several {
@@ -168,8 +188,8 @@ fn along_slice(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec
         }
         for (start, end) in stretches(&slice.points) {
             let ends = slice.points[start..end].iter().map(|p| {
-                let by = NORMAL * p.std;
-                [p.at, p.value - by, p.value + by]
+                let half_width = NORMAL_DEVIATIONS * p.std;
+                [p.at, p.value - half_width, p.value + half_width]
             });
             let label = if start == 0 || marks.iter().all(|m: &Mark| m.label != band) {
                 band
@@ -192,7 +212,7 @@ fn along_slice(same: &[(usize, &Learned)], argument: usize, runs: &[Fit]) -> Vec
     }
     let Some(slice) = same
         .first()
-        .and_then(|(_, one)| Some(&one.slices[of(one)?]))
+        .and_then(|OfRun { learned, .. }| Some(&learned.slices[slice_of(learned)?]))
     else {
         return marks;
     };
@@ -232,9 +252,9 @@ fn against_truth(learned: &Learned) -> Plot {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
             (l.min(*v), h.max(*v))
         });
-    let unit = learned.unit.as_deref().unwrap_or(UNKNOWN);
-    let axis = |what: &str| Axis {
-        label: labelled(&format!("{what} {}", learned.output), unit),
+    let unit = learned.unit.as_deref().unwrap_or(UNKNOWN_UNIT);
+    let axis = |name: &str| Axis {
+        label: labelled(&format!("{name} {}", learned.output), unit),
         ..Axis::default()
     };
     Plot {

@@ -34,12 +34,12 @@ impl Told {
 impl Told {
     /// What sensors and residuals show to be wrong, each with its sentence.
     pub fn findings(findings: &[Finding]) -> Vec<Self> {
-        let one = |finding: &Finding| {
+        let told = |finding: &Finding| {
             let mut object = json!(finding);
             object["text"] = json!(finding.words());
             Self(object)
         };
-        findings.iter().map(one).collect()
+        findings.iter().map(told).collect()
     }
 }
 

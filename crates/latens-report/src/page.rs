@@ -37,13 +37,13 @@ const PANELS: &str = concat!(
 /// ```
 pub fn html(runs: &[Fit]) -> String {
     let title = match runs {
-        [one] => one.model.name.clone(),
+        [fit] => fit.model.name.clone(),
         several => format!("{} runs", several.len()),
     };
     let courses = panels::courses(runs);
     // of several runs none is played with
     let played = match runs {
-        [one] => play::json(one),
+        [fit] => play::json(fit),
         _ => None,
     };
     let data = json!({
@@ -54,7 +54,7 @@ pub fn html(runs: &[Fit]) -> String {
         "play": played,
     });
     let several = runs.len() > 1;
-    let each = |part: &dyn Fn(&Fit) -> String| -> String {
+    let by_fit = |part: &dyn Fn(&Fit) -> String| -> String {
         let parts = runs.iter().map(|shown| (shown, part(shown)));
         let parts = parts.filter(|(_, content)| !content.is_empty());
         parts
@@ -74,8 +74,8 @@ pub fn html(runs: &[Fit]) -> String {
             let verdict = verdict_part(shown, &verdict::of_run(shown));
             sections.text += &section(&format!("verdict-{}", k + 1), &title, &verdict);
         }
-    } else if let [one] = runs {
-        let verdict = verdict_part(one, &verdict::of_run(one));
+    } else if let [fit] = runs {
+        let verdict = verdict_part(fit, &verdict::of_run(fit));
         sections.text += &section("verdict", "Verdict", &verdict);
     }
     sections.add(
@@ -89,7 +89,7 @@ pub fn html(runs: &[Fit]) -> String {
             "constants",
             "Constants",
             "Constants",
-            each(&constants::section),
+            by_fit(&constants::section),
         );
     }
     sections.add(
@@ -103,14 +103,14 @@ pub fn html(runs: &[Fit]) -> String {
         sections.add("play", "Play", "Play", play_part(runs));
     }
     sections.add("states", "States", "States over time", states_part(runs));
-    let unforeseen = each(&|shown| innovation_part(shown, &of_first_record(shown)));
+    let unforeseen = by_fit(&|shown| innovation_part(shown, &of_first_record(shown)));
     sections.add(
         "innovations",
         "Innovations",
         "What the model did not foresee",
         unforeseen,
     );
-    let determined = each(&identifiability);
+    let determined = by_fit(&identifiability);
     sections.add(
         "identifiability",
         "Identifiability",
@@ -126,10 +126,10 @@ pub fn html(runs: &[Fit]) -> String {
     let parts = if several {
         String::new()
     } else {
-        each(&scores)
-    } + &each(&suspects);
+        by_fit(&scores)
+    } + &by_fit(&suspects);
     sections.add("scores", "Scores", "Scores", parts);
-    sections.add("repeat", "Repeat", "Repeat this run", each(&provenance));
+    sections.add("repeat", "Repeat", "Repeat this run", by_fit(&provenance));
     let body = format!(
         "{}{}</main>\n",
         heading(runs, &title, &sections.links),
@@ -138,7 +138,7 @@ pub fn html(runs: &[Fit]) -> String {
     // no text of a model file can end the element
     let data = data.to_string().replace('<', "\\u003c");
     let model = match runs {
-        [one] if is_played => latens_export::script(one),
+        [fit] if is_played => latens_export::script(fit),
         _ => "null".into(),
     };
     let scripts = format!(
@@ -170,14 +170,15 @@ pub fn document(title: &str, body: &str, scripts: &str) -> String {
 
 fn written(title: &str, body: &str, scripts: &str, more: &str) -> String {
     let variables = |dark: bool| -> String {
-        let each = colours::COLOURS.iter();
-        each.map(|(name, day, night)| format!("--{name}:{};", if dark { night } else { day }))
+        let pairs = colours::COLOURS.iter();
+        pairs
+            .map(|(name, day, night)| format!("--{name}:{};", if dark { night } else { day }))
             .collect()
     };
     let style = colours::style(|name| format!("var(--{name})"));
     // figures that are saved are on white
     let light = |name: &str| {
-        let found = colours::COLOURS.iter().find(|(own, ..)| *own == name);
+        let found = colours::COLOURS.iter().find(|(key, ..)| *key == name);
         found.map_or(String::new(), |(_, day, _)| (*day).to_string())
     };
     let saved = colours::style(light);
@@ -229,12 +230,12 @@ fn folded(runs: &[Fit], shown: &Fit, content: String) -> String {
 }
 
 fn heading(runs: &[Fit], title: &str, links: &[(&str, &str)]) -> String {
-    let what = match runs {
-        [one] => format!(
+    let subtitle = match runs {
+        [fit] => format!(
             "{} · {} · {}",
-            escape(&one.name),
-            one.facts.solver,
-            text::seconds(one.facts.seconds)
+            escape(&fit.name),
+            fit.facts.solver,
+            text::seconds(fit.facts.seconds)
         ),
         several => several
             .iter()
@@ -242,15 +243,15 @@ fn heading(runs: &[Fit], title: &str, links: &[(&str, &str)]) -> String {
             .collect::<Vec<_>>()
             .join(" · "),
     };
-    header(title, &what, links)
+    header(title, &subtitle, links)
 }
 
 /// The top of a page, with links to its sections by id and name; `what` is HTML.
-pub fn header(title: &str, what: &str, links: &[(&str, &str)]) -> String {
+pub fn header(title: &str, subtitle: &str, links: &[(&str, &str)]) -> String {
     let links = links.iter();
     let links = links.map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", escape(name)));
     format!(
-        "<header>\n<p class=\"brand\">Latens report</p>\n<h1>{}</h1>\n<p class=\"what\">{what}</p>\n<nav aria-label=\"Sections\">{}</nav>\n</header>\n<main>\n",
+        "<header>\n<p class=\"brand\">Latens report</p>\n<h1>{}</h1>\n<p class=\"what\">{subtitle}</p>\n<nav aria-label=\"Sections\">{}</nav>\n</header>\n<main>\n",
         escape(title),
         links.collect::<String>()
     )
@@ -274,14 +275,14 @@ fn verdict_part(shown: &Fit, verdict: &Verdict) -> String {
     }
     let warnings = &shown.facts.warnings;
     if !warnings.is_empty() {
-        let each = warnings
+        let items = warnings
             .iter()
             .map(|w| format!("<li>{}</li>", prose(&w.at(Door::CommandLine))));
         let _ = writeln!(
             content,
             "<details class=\"warnings\" open><summary>{} of the fit</summary><ul>{}</ul></details>",
             text::count(warnings.len(), "warning"),
-            each.collect::<String>()
+            items.collect::<String>()
         );
     }
     content
@@ -311,11 +312,11 @@ fn tests_part(runs: &[Fit]) -> String {
         "<p class=\"hint\">No part of the fit has seen these records. From the state that their first samples show, the learned model runs free to the end, driven by the inputs alone.</p>\n",
     );
     for shown in runs {
-        let mut own = String::new();
+        let mut figures = String::new();
         for test in &shown.tests {
             let facts = &shown.facts.records[test.place];
             let _ = writeln!(
-                own,
+                figures,
                 "<h3>{}</h3>\n{}",
                 escape(&facts.file),
                 pairs(&foreseen::plots(shown, test), [560.0, 260.0])
@@ -324,12 +325,12 @@ fn tests_part(runs: &[Fit]) -> String {
         let unknown = tests(shown) - shown.tests.len();
         if unknown > 0 {
             let _ = writeln!(
-                own,
+                figures,
                 "<p class=\"hint\">{} not kept in the run: see the scores, or <code>latens predict</code> for the course.</p>",
                 text::count(unknown, "test record")
             );
         }
-        content += &folded(runs, shown, own);
+        content += &folded(runs, shown, figures);
     }
     content
 }
@@ -361,9 +362,9 @@ pub fn pairs(plots: &[Plot], size: [f64; 2]) -> String {
 }
 
 fn arranged(class: &str, plots: &[Plot], size: [f64; 2]) -> String {
-    let each = plots.iter().map(|p| p.figure("", size[0], size[1]));
-    let each: String = each.collect();
-    format!("<div class=\"{class}\">\n{each}</div>\n")
+    let figures = plots.iter().map(|p| p.figure("", size[0], size[1]));
+    let figures: String = figures.collect();
+    format!("<div class=\"{class}\">\n{figures}</div>\n")
 }
 
 /// Start, constants and inputs to be changed, and what the learned model makes of them.
@@ -374,8 +375,8 @@ fn play_part(runs: &[Fit]) -> String {
     } else {
         ""
     };
-    let group = |id: &str, title: &str, there: bool| {
-        if there {
+    let group = |id: &str, title: &str, is_present: bool| {
+        if is_present {
             format!("<fieldset id=\"{id}\"><legend>{title}</legend></fieldset>\n")
         } else {
             format!("<div id=\"{id}\"></div>\n")
@@ -416,8 +417,8 @@ fn equation_part(runs: &[Fit]) -> String {
         }
         content += &grid(&plots, [390.0, 270.0]);
     }
-    if let [one] = runs
-        && let Some(field) = figures::field(one)
+    if let [fit] = runs
+        && let Some(field) = figures::field(fit)
     {
         content += &field.figure(" class=\"field\"", 560.0, 480.0);
     }
@@ -432,12 +433,13 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
         "<p class=\"hint\">Each measurement of {} against what a filter with the learned equations foresees from those before it, in units of its own standard deviation. Right equations and right noise leave white, normal innovations whose mean square is 1.</p>\n",
         escape(&shown.facts_of(shown.trained()[0]).file)
     );
-    for one in found {
+    for innovations in found {
         let mut levels = words::noise_levels(&shown.model, &shown.facts);
-        let bare = levels.any(|(name, _, part)| name == one.channel && part < 1.001 * RESOLUTION);
-        let white = match one.coloured() {
+        let bare =
+            levels.any(|(name, _, part)| name == innovations.channel && part < 1.001 * RESOLUTION);
+        let white = match innovations.coloured() {
             part if part <= 0.1 => "white".into(),
-            _ if bare && one.consistency < 1.0 => "not white, as is no wonder: the data have hardly any noise, and what is left is the small error of the model itself".into(),
+            _ if bare && innovations.consistency < 1.0 => "not white, as is no wonder: the data have hardly any noise, and what is left is the small error of the model itself".into(),
             part => format!(
                 "not white, {} of the lags are beyond chance: something is left that the model could explain",
                 text::percent(part)
@@ -446,15 +448,15 @@ fn innovation_part(shown: &Fit, found: &[Innovations]) -> String {
         let _ = writeln!(
             content,
             "<p><b>{}</b>: mean ν²/s {}, {white}.{}</p>",
-            escape(&one.channel),
-            text::number(one.consistency),
-            if one.inputs.is_empty() && !shown.model.inputs.is_empty() {
+            escape(&innovations.channel),
+            text::number(innovations.consistency),
+            if innovations.inputs.is_empty() && !shown.model.inputs.is_empty() {
                 " No input moves, so nothing is drawn against one."
             } else {
                 ""
             }
         );
-        let plots = residuals::innovation(one, &shown.model.time_unit);
+        let plots = residuals::innovation(innovations, &shown.model.time_unit);
         content += &grid(&plots, [390.0, 240.0]);
     }
     content + &residuals::tests(shown)

@@ -9,9 +9,9 @@ use latens::fit::{Fit, Role, Track};
 use latens::text;
 
 /// Bytes that all signals of a page may have before they become text, which takes a third more.
-const BYTES: usize = 1_000_000;
+const SIGNALS_BYTES: usize = 1_000_000;
 /// Samples of a signal at the least, however many there are.
-const FEWEST: usize = 200;
+const LEAST_SAMPLES: usize = 200;
 
 /// One quantity over time.
 pub struct Panel {
@@ -45,14 +45,22 @@ pub struct Course<'a> {
 
 /// Stretches of a record that are far longer than the time between its samples usually is.
 pub fn gaps(time: &[f64]) -> Vec<[f64; 2]> {
-    const USUAL: f64 = 5.0;
+    const GAP_STEPS: f64 = 5.0;
     let mut steps: Vec<f64> = time.windows(2).map(|t| t[1] - t[0]).collect();
     steps.sort_by(f64::total_cmp);
     let Some(median) = steps.get(steps.len() / 2) else {
         return vec![];
     };
-    let pairs = time.windows(2).filter(|t| t[1] - t[0] > USUAL * median);
+    let pairs = time.windows(2).filter(|t| t[1] - t[0] > GAP_STEPS * median);
     pairs.map(|t| [t[0], t[1]]).collect()
+}
+
+/// A track of one of several runs.
+struct TrackOfRun<'a> {
+    /// The run's place among them.
+    run: usize,
+    fit: &'a Fit,
+    track: &'a Track,
 }
 
 /// The records of the first run, each with the tracks of all runs that were fitted to it.
@@ -60,16 +68,20 @@ pub fn courses(runs: &[Fit]) -> Vec<Course<'_>> {
     let Some(first) = runs.first() else {
         return vec![];
     };
-    let of = |track| {
+    let course = |track| {
         let facts = first.facts_of(track);
         let same = |run: &'_ Fit, other: &Track| {
             let theirs = run.facts_of(other);
             theirs.sha256 == facts.sha256 && other.record.time == track.record.time
         };
-        let mut tracks = vec![(0, first, track)];
-        for (k, run) in runs.iter().enumerate().skip(1) {
-            let found = run.tracks.iter().find(|other| same(run, other));
-            tracks.extend(found.map(|other| (k, run, other)));
+        let mut tracks = vec![TrackOfRun {
+            run: 0,
+            fit: first,
+            track,
+        }];
+        for (run, fit) in runs.iter().enumerate().skip(1) {
+            let found = fit.tracks.iter().find(|other| same(fit, other));
+            tracks.extend(found.map(|track| TrackOfRun { run, fit, track }));
         }
         Course {
             file: &facts.file,
@@ -79,12 +91,14 @@ pub fn courses(runs: &[Fit]) -> Vec<Course<'_>> {
             panels: panels(&tracks),
         }
     };
-    first.tracks.iter().map(of).collect()
+    first.tracks.iter().map(course).collect()
 }
 
 /// The panels of one record; the first track says what was measured.
-fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
-    let &(_, first, track) = &tracks[0];
+fn panels(tracks: &[TrackOfRun]) -> Vec<Panel> {
+    let &TrackOfRun {
+        fit: first, track, ..
+    } = &tracks[0];
     let (model, record) = (&first.model, &track.record);
     let (hidden, direct) = (model.hidden(), model.system.direct());
     let mut panels = vec![];
@@ -101,17 +115,17 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
                 signals.push(Signal::new("truth", 0, truth));
             }
         }
-        for &(run, shown, track) in tracks {
-            let Some(i) = shown.model.state_index(&state.name) else {
+        for &TrackOfRun { run, fit, track } in tracks {
+            let Some(i) = fit.model.state_index(&state.name) else {
                 continue;
             };
-            for (what, values) in [
+            for (kind, values) in [
                 ("estimate", &track.smoothed),
                 ("std", &track.deviations),
                 ("one_step", &track.one_step),
                 ("free_run", &track.free_run),
             ] {
-                signals.push(Signal::new(what, run, values.column(i).collect()));
+                signals.push(Signal::new(kind, run, values.column(i).collect()));
             }
         }
         let kind = if hidden.contains(&i) {
@@ -151,25 +165,27 @@ fn panels(tracks: &[(usize, &Fit, &Track)]) -> Vec<Panel> {
 }
 
 /// A channel that shows no state as it is: what it would be along each track.
-fn measurement(tracks: &[(usize, &Fit, &Track)], channel: usize, name: &str, unit: &str) -> Panel {
-    let &(_, first, track) = &tracks[0];
+fn measurement(tracks: &[TrackOfRun], channel: usize, name: &str, unit: &str) -> Panel {
+    let &TrackOfRun {
+        fit: first, track, ..
+    } = &tracks[0];
     let data = track.record.output_column(channel).collect();
     let mut signals = vec![Signal::new("data", 0, data)];
-    for &(run, shown, track) in tracks {
-        let (model, theta) = (&shown.model, &shown.theta);
+    for &TrackOfRun { run, fit, track } in tracks {
+        let (model, theta) = (&fit.model, &fit.theta);
         let Some(channel) = model.measurements.iter().position(|m| m.name == name) else {
             continue;
         };
-        let dt = shown.facts.sample_time;
+        let dt = fit.facts.sample_time;
         let stepper = Stepper::over(model, &model.system, dt, [&track.record]);
-        for (what, states) in [
+        for (kind, states) in [
             ("estimate", &track.smoothed),
             ("one_step", &track.one_step),
             ("free_run", &track.free_run),
         ] {
             let outputs = score::outputs(&stepper, &track.record, theta, states);
             let values = outputs.column(channel).collect();
-            signals.push(Signal::new(what, run, values));
+            signals.push(Signal::new(kind, run, values));
         }
     }
     Panel {
@@ -186,10 +202,10 @@ fn errors(shown: &Fit, track: &Track, columns: &[Option<String>; 2]) -> [Option<
     let facts = shown.facts_of(track);
     [&facts.nrmse_one_step, &facts.nrmse].map(|scores| {
         let mut found = columns.iter().zip(["truth", "data"]);
-        found.find_map(|(column, what)| {
+        found.find_map(|(column, kind)| {
             let error = scores.get(column.as_ref()?)?;
             Some(match error {
-                Some(error) => format!("{} of range from {what}", text::percent(*error)),
+                Some(error) => format!("{} of range from {kind}", text::percent(*error)),
                 None => "diverged".into(),
             })
         })
@@ -206,7 +222,7 @@ impl Signal {
 pub fn json(courses: &[Course]) -> Value {
     let width = |p: &Panel| 8 + 4 * p.signals.len();
     let all: usize = courses.iter().flat_map(|c| &c.panels).map(width).sum();
-    let budget = (BYTES / all.max(1)).max(FEWEST);
+    let budget = (SIGNALS_BYTES / all.max(1)).max(LEAST_SAMPLES);
     let panel = |course: &Course, panel: &Panel| {
         let seen = panel.signals.iter().filter(|s| s.what != "std");
         let seen: Vec<&[f64]> = seen.map(|s| s.values.as_slice()).collect();

@@ -18,7 +18,7 @@ const FEWEST_DRAWS: usize = 12;
 /// No deviation is larger than so many ranges, as in predictions.
 const MOST_RANGES: f64 = 2.0;
 /// How far a slider goes beyond what was met, as a part of that.
-const BEYOND: f64 = 0.3;
+const SLIDER_MARGIN: f64 = 0.3;
 
 /// The data of the section; `None` where the fit has no record to begin with, its inputs are held in
 /// different ways, or each group has constants of its own.
@@ -117,22 +117,26 @@ fn reach(met: impl Iterator<Item = f64>) -> [f64; 2] {
         return [0.0, 1.0];
     }
     let size = (high - low).max(0.1 * high.abs().max(low.abs()));
-    let by = BEYOND * if size > 0.0 { size } else { 1.0 };
-    [low - by, high + by]
+    let margin = SLIDER_MARGIN * if size > 0.0 { size } else { 1.0 };
+    [low - margin, high + margin]
 }
 
 /// From where to where a constant is worth trying: what the data allow, the guess, and as much again as it
 /// is large; never beyond its bounds.
 fn slider(unknown: &Unknown, value: f64, std: f64) -> [f64; 2] {
-    const DEVIATIONS: f64 = 4.0;
-    const PART: f64 = 0.5;
-    let by = (DEVIATIONS * std)
+    const SLIDER_DEVIATIONS: f64 = 4.0;
+    const SLIDER_PART: f64 = 0.5;
+    let half_width = (SLIDER_DEVIATIONS * std)
         .min(10.0 * value.abs())
-        .max(PART * value.abs());
-    let by = if by > 0.0 { by } else { unknown.scale };
+        .max(SLIDER_PART * value.abs());
+    let half_width = if half_width > 0.0 {
+        half_width
+    } else {
+        unknown.scale
+    };
     let (low, high) = (
-        (value - by).min(unknown.guess),
-        (value + by).max(unknown.guess),
+        (value - half_width).min(unknown.guess),
+        (value + half_width).max(unknown.guess),
     );
     let least = if unknown.positive {
         0.05 * value.min(unknown.guess).abs()
@@ -148,11 +152,11 @@ fn draws(shown: &Fit) -> (String, usize) {
     let most = (DRAWS_BYTES / (8 * theta.len().max(1))).max(FEWEST_DRAWS);
     let kept = shown.draws.len().min(most);
     let moved = shown.draws[..kept].iter().flat_map(|draw| {
-        let each = draw.iter().zip(theta).enumerate();
-        each.map(|(i, (by, at))| match unknowns.get(i) {
+        let entries = draw.iter().zip(theta).enumerate();
+        entries.map(|(i, (change, at))| match unknowns.get(i) {
             // the model in the page has constants, and not what they are made of
-            Some(unknown) => unknown.slope(*at) * by,
-            None => *by,
+            Some(unknown) => unknown.slope(*at) * change,
+            None => *change,
         })
     });
     // what the data determine is what is left of large parts that cancel: all digits count
@@ -162,14 +166,15 @@ fn draws(shown: &Fit) -> (String, usize) {
 /// What each network was asked in training, in its own scale.
 fn regions(shown: &Fit) -> Vec<Value> {
     let networks = shown.model.system.networks().iter();
-    let each = networks.zip(&shown.facts.regions);
-    each.map(|(network, region)| {
-        json!({
-            "center": network.scaling.center,
-            "scale": network.scaling.scale,
-            "reach": region.reach(),
-            "points": base64::single(region.points.iter().flatten().copied()),
+    let pairs = networks.zip(&shown.facts.regions);
+    pairs
+        .map(|(network, region)| {
+            json!({
+                "center": network.scaling.center,
+                "scale": network.scaling.scale,
+                "reach": region.reach(),
+                "points": base64::single(region.points.iter().flatten().copied()),
+            })
         })
-    })
-    .collect()
+        .collect()
 }

@@ -74,8 +74,8 @@ impl Mark {
                 both.collect()
             }
             Shape::Bars(points, width) => {
-                let each = points.iter();
-                each.flat_map(|p| [[p[0] - width / 2.0, 0.0], [p[0] + width / 2.0, p[1]]])
+                let bars = points.iter();
+                bars.flat_map(|p| [[p[0] - width / 2.0, 0.0], [p[0] + width / 2.0, p[1]]])
                     .collect()
             }
             Shape::Arrows(arrows) => arrows.iter().map(|(foot, _)| *foot).collect(),
@@ -126,11 +126,11 @@ fn element(drawing: &str, width: f64, height: f64, spoken: &str) -> String {
     )
 }
 
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 14.0;
-const BOTTOM: f64 = 38.0;
+const LEFT_MARGIN: f64 = 66.0;
+const RIGHT_MARGIN: f64 = 14.0;
+const BOTTOM_MARGIN: f64 = 38.0;
 /// Width of a letter of the legend and the title, roughly.
-const LETTER: f64 = 6.1;
+const LETTER_WIDTH: f64 = 6.1;
 
 impl Plot {
     /// As an element `<svg>` for a page, with a text for those who cannot see it.
@@ -154,7 +154,7 @@ impl Plot {
         if !self.title.is_empty() {
             let _ = write!(
                 out,
-                "<text class=\"head\" x=\"{LEFT}\" y=\"{}\">{}</text>",
+                "<text class=\"head\" x=\"{LEFT_MARGIN}\" y=\"{}\">{}</text>",
                 top + 11.0,
                 escape(&self.title)
             );
@@ -163,35 +163,35 @@ impl Plot {
         for line in self.note.lines() {
             let _ = write!(
                 out,
-                "<text class=\"note\" x=\"{LEFT}\" y=\"{}\">{}</text>",
+                "<text class=\"note\" x=\"{LEFT_MARGIN}\" y=\"{}\">{}</text>",
                 top + 9.0,
                 escape(line)
             );
             top += 15.0;
         }
         top += self.legend(&mut out, width, top);
-        let (right, bottom) = (width - RIGHT, height - BOTTOM);
+        let (right, bottom) = (width - RIGHT_MARGIN, height - BOTTOM_MARGIN);
         let extent: Vec<[f64; 2]> = self.marks.iter().flat_map(Mark::extent).collect();
         let xs = extent.iter().map(|p| p[0]);
         let ys = extent.iter().map(|p| p[1]);
-        let x = Scale::new(&self.x, xs, [LEFT, right], 0.02);
+        let x = Scale::new(&self.x, xs, [LEFT_MARGIN, right], 0.02);
         let y = Scale::new(&self.y, ys, [bottom, top], 0.06);
         for (at, label) in y.ticks(((bottom - top) / 34.0).max(2.0), self.y.whole) {
             let _ = write!(
                 out,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                LEFT - 6.0,
+                "<path class=\"grid\" d=\"M{LEFT_MARGIN} {at:.1}H{right:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                LEFT_MARGIN - 6.0,
                 at + 3.6
             );
         }
-        for (at, label) in x.ticks(((right - LEFT) / 70.0).max(2.0), self.x.whole) {
+        for (at, label) in x.ticks(((right - LEFT_MARGIN) / 70.0).max(2.0), self.x.whole) {
             let _ = write!(
                 out,
                 "<path class=\"grid\" d=\"M{at:.1} {top:.1}V{bottom:.1}\"/><text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
                 bottom + 14.0
             );
         }
-        let middle = (LEFT + right) / 2.0;
+        let middle = (LEFT_MARGIN + right) / 2.0;
         let _ = write!(
             out,
             "<text class=\"axis\" x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
@@ -208,8 +208,8 @@ impl Plot {
         let clip = format!("c{:x}", hash(&format!("{out}{width}{height}")));
         let _ = write!(
             out,
-            "<clipPath id=\"{clip}\"><rect x=\"{LEFT}\" y=\"{top}\" width=\"{:.1}\" height=\"{:.1}\"/></clipPath><g clip-path=\"url(#{clip})\">",
-            right - LEFT,
+            "<clipPath id=\"{clip}\"><rect x=\"{LEFT_MARGIN}\" y=\"{top}\" width=\"{:.1}\" height=\"{:.1}\"/></clipPath><g clip-path=\"url(#{clip})\">",
+            right - LEFT_MARGIN,
             bottom - top
         );
         for mark in &self.marks {
@@ -217,8 +217,8 @@ impl Plot {
         }
         let _ = write!(
             out,
-            "</g><rect class=\"frame\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-            right - LEFT,
+            "</g><rect class=\"frame\" x=\"{LEFT_MARGIN}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+            right - LEFT_MARGIN,
             bottom - top
         );
         Drawing { text: out, x, y }
@@ -226,12 +226,12 @@ impl Plot {
 
     /// The names of the marks in a row or more; gives its height.
     fn legend(&self, out: &mut String, width: f64, top: f64) -> f64 {
-        let (mut x, mut y) = (LEFT, top + 8.0);
+        let (mut x, mut y) = (LEFT_MARGIN, top + 8.0);
         let mut any = false;
         for mark in self.marks.iter().filter(|m| !m.label.is_empty()) {
-            let length = 30.0 + LETTER * mark.label.chars().count() as f64;
-            if any && x + length > width - RIGHT {
-                (x, y) = (LEFT, y + 15.0);
+            let length = 30.0 + LETTER_WIDTH * mark.label.chars().count() as f64;
+            if any && x + length > width - RIGHT_MARGIN {
+                (x, y) = (LEFT_MARGIN, y + 15.0);
             }
             any = true;
             let class = mark.class;
@@ -287,7 +287,7 @@ pub fn document<'p>(
     let rows = plots.len().div_ceil(columns);
     let (w, h) = (width * columns as f64, height * rows as f64);
     let colour = |name: &str| {
-        let found = COLOURS.iter().find(|(own, ..)| *own == name);
+        let found = COLOURS.iter().find(|(key, ..)| *key == name);
         found.map_or(String::new(), |(_, light, _)| (*light).to_string())
     };
     let mut out = format!(
@@ -309,13 +309,13 @@ pub fn document<'p>(
 pub fn spoken(plot: &Plot) -> String {
     let names = plot.marks.iter().map(|m| m.label.as_str());
     let names: Vec<&str> = names.filter(|l| !l.is_empty()).collect();
-    let what = if names.is_empty() {
+    let labels = if names.is_empty() {
         String::new()
     } else {
         format!(", showing {}", text::list(&names))
     };
     format!(
-        "{}: {} over {}{what}",
+        "{}: {} over {}{labels}",
         plot.title, plot.y.label, plot.x.label
     )
 }

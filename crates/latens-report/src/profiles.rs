@@ -5,7 +5,7 @@ use latens::fit::profile::{ConstantProfile, Profile};
 use crate::plot::{self, Axis, Mark, Plot, Shape, labelled};
 
 /// The rise of the objective where an interval of 95 % ends.
-const RISE: f64 = 1.920_729;
+const INTERVAL_RISE: f64 = 1.920_729;
 
 /// The objective over each constant, with all else at its best, as an SVG file.
 pub fn draw(found: &Profile) -> String {
@@ -25,9 +25,15 @@ fn of_constant(found: &ConstantProfile) -> Plot {
     let half = 0.5 * (found.linear.1 - found.linear.0);
     let linear = (0..=60).map(|k| {
         let value = low + (high - low) * f64::from(k) / 60.0;
-        [value, RISE * ((value - found.value) / half).powi(2)]
+        [
+            value,
+            INTERVAL_RISE * ((value - found.value) / half).powi(2),
+        ]
     });
-    let top = points.iter().map(|p| p[1]).fold(1.4 * RISE, f64::max);
+    let top = points
+        .iter()
+        .map(|p| p[1])
+        .fold(1.4 * INTERVAL_RISE, f64::max);
     let linear: Vec<[f64; 2]> = linear.filter(|p| p[1] <= top).collect();
     Plot {
         title: found.name.clone(),
@@ -43,7 +49,7 @@ fn of_constant(found: &ConstantProfile) -> Plot {
             Mark::new("truth", "linear", Shape::Line(linear)),
             Mark::new("estimate", "profile", Shape::Line(points.clone())),
             Mark::new("estimate", "", Shape::Dots(points)),
-            Mark::new("bound", "95 %", Shape::Level(RISE)),
+            Mark::new("bound", "95 %", Shape::Level(INTERVAL_RISE)),
         ],
         note: found.remark().unwrap_or_default(),
     }

@@ -124,7 +124,7 @@ pub fn tests(shown: &Fit) -> String {
             String::new()
         };
         let signal = test.signal.as_deref().unwrap_or_default();
-        let what = match test.test {
+        let title = match test.test {
             Test::Whiteness => "whiteness".into(),
             Test::Normality => "normality".into(),
             Test::Input => format!("correlation with {signal}"),
@@ -133,7 +133,7 @@ pub fn tests(shown: &Fit) -> String {
         let shown = |p: f64| words::p_value(p).trim_start_matches("= ").to_string();
         rows.push(cells([
             &format!("{}{file}", test.channel),
-            &what,
+            &title,
             &shown(test.p),
             &shown(test.p_adjusted),
             &test

@@ -132,12 +132,12 @@ fn path(points: impl Iterator<Item = [f64; 2]>) -> String {
 /// The points without which a line would look otherwise: none that is left out is farther from it
 /// than nobody sees.
 fn bends(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    const SEEN: f64 = 0.12;
+    const VISIBLE_DISTANCE: f64 = 0.12;
     let mut kept: Vec<[f64; 2]> = points.first().copied().into_iter().collect();
     let mut from = 0;
     for to in 2..points.len() {
         let between = &points[from + 1..to];
-        let far = |p: &[f64; 2]| distance(*p, points[from], points[to]) > SEEN;
+        let far = |p: &[f64; 2]| distance(*p, points[from], points[to]) > VISIBLE_DISTANCE;
         if between.iter().any(far) {
             from = to - 1;
             kept.push(points[from]);

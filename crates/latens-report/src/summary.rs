@@ -47,7 +47,7 @@ pub fn table(model: &Model, facts: &Facts) -> String {
 }
 
 /// Records or groups whose own values are shown in a terminal.
-const SHOWN: usize = 12;
+const SHOWN_RECORDS: usize = 12;
 
 /// The values of constants that vary, record by record or group by group.
 fn own_values(facts: &Facts) -> String {
@@ -56,11 +56,11 @@ fn own_values(facts: &Facts) -> String {
         let Some(population) = &constant.population else {
             continue;
         };
-        let rows = population.records.iter().take(SHOWN).map(|own| {
-            let (value, std) = text::uncertain(own.value, own.std);
-            let share = text::percent(own.shrinkage);
+        let rows = population.records.iter().take(SHOWN_RECORDS).map(|member| {
+            let (value, std) = text::uncertain(member.value, member.std);
+            let share = text::percent(member.shrinkage);
             vec![
-                own.file.clone(),
+                member.file.clone(),
                 value,
                 format!("± {std}"),
                 constant.unit.clone(),
@@ -76,8 +76,8 @@ fn own_values(facts: &Facts) -> String {
             population.of(),
             text::table(2, &sides, &rows)
         );
-        if population.records.len() > SHOWN {
-            let more = population.records.len() - SHOWN;
+        if population.records.len() > SHOWN_RECORDS {
+            let more = population.records.len() - SHOWN_RECORDS;
             out += &format!("  … and {more} more in fit.json and on the page\n");
         }
     }
@@ -124,7 +124,7 @@ pub fn title(model: &Model) -> &str {
 }
 
 fn errors(model: &Model, record: &RecordFacts) -> String {
-    let of = |scores: &Scores, name: &str| {
+    let error = |scores: &Scores, name: &str| {
         let found = scores.get(name);
         found.map_or(String::new(), |error| text::error(*error))
     };
@@ -136,9 +136,9 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
             state.name.clone(),
             state.unit.clone(),
             kind(model, i).into(),
-            of(&record.nrmse_smoothed, &column),
-            of(&record.nrmse_one_step, &column),
-            of(&record.nrmse, &column),
+            error(&record.nrmse_smoothed, &column),
+            error(&record.nrmse_one_step, &column),
+            error(&record.nrmse, &column),
         ]);
     }
     for channel in &model.measurements {
@@ -147,8 +147,8 @@ fn errors(model: &Model, record: &RecordFacts) -> String {
             channel.unit.clone(),
             "measurement".into(),
             String::new(),
-            of(&record.nrmse_one_step, &channel.name),
-            of(&record.nrmse, &channel.name),
+            error(&record.nrmse_one_step, &channel.name),
+            error(&record.nrmse, &channel.name),
         ]);
     }
     let mut sides = vec![Side::Left; 3];

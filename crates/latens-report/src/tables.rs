@@ -283,7 +283,7 @@ pub fn provenance(shown: &Fit) -> String {
     }
     let passes = facts.checkpoint.as_ref().map_or(0, Checkpoint::passes);
     let mut rows = vec![row(["what", "value"])];
-    for (what, value) in [
+    for (label, value) in [
         ("given command", facts.command.clone()),
         ("Latens", facts.version.clone()),
         ("model", format!("{} ({})", facts.model, facts.model_file)),
@@ -301,11 +301,11 @@ pub fn provenance(shown: &Fit) -> String {
             text::with_unit(facts.sample_time, &shown.model.time_unit),
         ),
     ] {
-        rows.push(row([what, &value]));
+        rows.push(row([label, &value]));
     }
     for record in &facts.records {
-        let what = format!("{} ({}), SHA-256", record.file, record.role);
-        rows.push(row([&what, &record.sha256]));
+        let label = format!("{} ({}), SHA-256", record.file, record.role);
+        rows.push(row([&label, &record.sha256]));
     }
     out += &table("What was run.", &rows);
     let mut rows = vec![row([

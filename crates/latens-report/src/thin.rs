@@ -56,10 +56,10 @@ mod tests {
     #[test]
     fn spikes_survive() {
         let wave = |k: usize| (k as f64 * 1e-4).sin();
-        let mut one: Vec<f64> = (0..1_000_000).map(wave).collect();
-        let mut two: Vec<f64> = one.iter().map(|v| -v * v).collect();
-        (one[123_456], two[654_321], one[5]) = (9.0, -9.0, f64::NAN);
-        let kept = rows(&[&one, &two], 1000);
+        let mut wave_values: Vec<f64> = (0..1_000_000).map(wave).collect();
+        let mut squares: Vec<f64> = wave_values.iter().map(|v| -v * v).collect();
+        (wave_values[123_456], squares[654_321], wave_values[5]) = (9.0, -9.0, f64::NAN);
+        let kept = rows(&[&wave_values, &squares], 1000);
         assert!(kept.len() <= 1000, "{}", kept.len());
         assert!(kept.windows(2).all(|w| w[0] < w[1]));
         for k in [0, 123_456, 654_321, 999_999] {

@@ -10,7 +10,15 @@ use latens::model::Point;
 use crate::equation::{Argument, quantity};
 
 /// Linear to rounding.
-const LINEAR: f64 = 1e-6;
+const LINEARITY_TOLERANCE: f64 = 1e-6;
+
+/// A time, and the state and input then.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    pub time: f64,
+    pub state: &'a [f64],
+    pub input: &'a [f64],
+}
 
 /// What the networks would have to be.
 pub struct Truth<'a> {
@@ -63,12 +71,9 @@ impl<'a> Truth<'a> {
         })
     }
 
-    /// A network's outputs at a time, state and input.
-    pub fn at(
-        &self,
-        (time, state, input): (f64, &[f64], &[f64]),
-        place: usize,
-    ) -> Option<Vec<f64>> {
+    /// A network's outputs at a moment.
+    pub fn at(&self, moment: Moment, place: usize) -> Option<Vec<f64>> {
+        let Moment { time, state, input } = moment;
         let model = &self.shown.model;
         let n = model.states.len();
         let derivative = |theta: &[f64]| {
@@ -100,33 +105,33 @@ impl<'a> Truth<'a> {
             let mut theta = self.silent.clone();
             let mut moved = |by: f64| {
                 theta[entry] = by;
-                let each = derivative(&theta).into_iter().zip(&still);
-                each.map(|(f, s)| f - s).collect::<Vec<f64>>()
+                let rates = derivative(&theta).into_iter().zip(&still);
+                rates.map(|(f, s)| f - s).collect::<Vec<f64>>()
             };
             let (once, twice) = (moved(1.0), moved(2.0));
-            let bent = |(a, b): (&f64, &f64)| (b - 2.0 * a).abs() > LINEAR * a.abs();
+            let bent = |(a, b): (&f64, &f64)| (b - 2.0 * a).abs() > LINEARITY_TOLERANCE * a.abs();
             if once.iter().zip(&twice).any(bent) {
                 return None;
             }
             columns.push(once);
         }
         let solved = least_squares(&columns, &target)?;
-        let each = self.outputs.iter().zip(solved);
-        let own = each.filter(|((network, ..), _)| *network == place);
-        Some(own.map(|((_, _, scale), by)| by * scale).collect())
+        let pairs = self.outputs.iter().zip(solved);
+        let of_network = pairs.filter(|((network, ..), _)| *network == place);
+        Some(of_network.map(|((_, _, scale), by)| by * scale).collect())
     }
 
     /// Likewise at arguments that are states and inputs as they are; the rest as given.
     pub fn on_slice(
         &self,
-        (time, state, input): (f64, &[f64], &[f64]),
+        moment: Moment,
         place: usize,
         arguments: &[Argument],
         values: &[f64],
     ) -> Option<Vec<f64>> {
         let model = &self.shown.model;
         let n = model.states.len();
-        let (mut state, mut input) = (state.to_vec(), input.to_vec());
+        let (mut state, mut input) = (moment.state.to_vec(), moment.input.to_vec());
         for (argument, value) in arguments.iter().zip(values) {
             let at = quantity(model, &argument.text)?;
             match at.checked_sub(n) {
@@ -134,7 +139,12 @@ impl<'a> Truth<'a> {
                 Some(at) => input[at] = *value,
             }
         }
-        self.at((time, &state, &input), place)
+        let moved = Moment {
+            time: moment.time,
+            state: &state,
+            input: &input,
+        };
+        self.at(moved, place)
     }
 }
 

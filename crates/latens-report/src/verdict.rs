@@ -10,8 +10,8 @@ use latens::{Door, Model, text};
 use crate::words;
 
 /// Errors of a free run, as parts of a range: below the first it is close, above the second poor.
-const CLOSE: f64 = 0.02;
-const POOR: f64 = 0.10;
+const CLOSE_ERROR: f64 = 0.02;
+const POOR_ERROR: f64 = 0.10;
 
 /// What a run comes to.
 pub struct Verdict {
@@ -30,7 +30,7 @@ pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
     let alarms = alarms(facts);
     let contradicted = contradictions(facts).into_iter();
     let stopped = words::stopped(facts, name);
-    let stopped = stopped.map(|how| format!("This run is not finished: it was {how}."));
+    let stopped = stopped.map(|ending| format!("This run is not finished: it was {ending}."));
     Verdict {
         sentences: [
             quality(model, facts),
@@ -47,16 +47,17 @@ pub fn verdict(model: &Model, facts: &Facts, name: &str) -> Verdict {
 
 /// What contradicts a fit: its residuals, or the sensors it was learned from.
 pub fn contradictions(facts: &Facts) -> Vec<String> {
-    let each = facts.findings.iter().filter(|f| f.contradicts());
-    each.map(|finding| {
-        let what = if finding.is_of_channel() {
-            "A sensor contradicts this fit"
-        } else {
-            "The residuals contradict this model"
-        };
-        format!("{what}: {}.", finding.words())
-    })
-    .collect()
+    let contradicting = facts.findings.iter().filter(|f| f.contradicts());
+    contradicting
+        .map(|finding| {
+            let subject = if finding.is_of_channel() {
+                "A sensor contradicts this fit"
+            } else {
+                "The residuals contradict this model"
+            };
+            format!("{subject}: {}.", finding.words())
+        })
+        .collect()
 }
 
 /// What to do about what was found, where there is something.
@@ -101,8 +102,8 @@ fn worst(facts: &Facts, role: Role) -> Option<(f64, String)> {
     let records = facts.records.iter().filter(|r| r.role == role);
     let scores = records.flat_map(|r| &r.nrmse);
     let channels = scores.filter(|(name, _)| !name.starts_with("truth_"));
-    let each = channels.map(|(name, error)| (error.unwrap_or(f64::INFINITY), name.clone()));
-    each.max_by(|a, b| a.0.total_cmp(&b.0))
+    let errors = channels.map(|(name, error)| (error.unwrap_or(f64::INFINITY), name.clone()));
+    errors.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// The records that say most about a model, and what to call them.
@@ -118,11 +119,11 @@ fn telling(facts: &Facts) -> (Role, &'static str) {
 }
 
 fn quality(model: &Model, facts: &Facts) -> String {
-    let (role, what) = telling(facts);
+    let (role, data) = telling(facts);
     let mut sentence = match worst(facts, role) {
-        None => format!("On {what} a free run cannot be scored, because no channel moves"),
+        None => format!("On {data} a free run cannot be scored, because no channel moves"),
         Some((error, channel)) if error.is_infinite() => {
-            format!("On {what} a free run leaves the finite numbers in {channel}")
+            format!("On {data} a free run leaves the finite numbers in {channel}")
         }
         Some((error, channel)) => {
             let noise = words::noise_levels(model, facts);
@@ -131,15 +132,15 @@ fn quality(model: &Model, facts: &Facts) -> String {
                 .map(|(.., part)| part);
             let floor = noise.fold(RESOLUTION, f64::max);
             let contradicted = is_contradicted(facts);
-            let how = match error {
+            let closeness = match error {
                 e if e < RESOLUTION => "to within what the data resolve",
                 e if e < 1.3 * floor && !contradicted => "as closely as the noise allows",
-                e if e < CLOSE => "closely",
-                e if e < POOR => "roughly",
+                e if e < CLOSE_ERROR => "closely",
+                e if e < POOR_ERROR => "roughly",
                 _ => "poorly",
             };
             format!(
-                "Simulated freely, without looking at the data again, the model follows {what} {how}: it errs by {} of the range of {channel}, the worst channel{}",
+                "Simulated freely, without looking at the data again, the model follows {data} {closeness}: it errs by {} of the range of {channel}, the worst channel{}",
                 text::percent(error),
                 if contradicted {
                     ", and not by noise alone"
@@ -156,11 +157,11 @@ fn quality(model: &Model, facts: &Facts) -> String {
     };
     let trained = facts.records.iter().find(|r| r.role == Role::Train);
     let found = trained.map_or(vec![], |r| {
-        let each = hidden.iter().filter_map(|&i| {
+        let names = hidden.iter().filter_map(|&i| {
             let name = &model.states[i].name;
             Some(format!("{name} to {}", text::percent(of_truth(r, i)?)))
         });
-        each.collect::<Vec<String>>()
+        names.collect::<Vec<String>>()
     });
     if !found.is_empty() {
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
@@ -175,9 +176,9 @@ fn quality(model: &Model, facts: &Facts) -> String {
 /// Hidden states that are poorly determined over much of a record.
 fn poor(facts: &Facts) -> Vec<String> {
     let records = facts.records.iter().filter(|r| r.role == Role::Train);
-    let each = records.flat_map(|r| &r.poorly_determined);
-    let mut names: Vec<String> = each
-        .filter(|(_, part)| **part > words::PART)
+    let parts = records.flat_map(|r| &r.poorly_determined);
+    let mut names: Vec<String> = parts
+        .filter(|(_, part)| **part > words::POOR_PART)
         .map(|(name, _)| name.clone())
         .collect();
     names.sort();
@@ -213,9 +214,9 @@ fn trust(model: &Model, facts: &Facts) -> String {
             text::percent(DETERMINED_SCALE_PART)
         ));
     } else if !hidden.is_empty() {
-        let is = if hidden.len() == 1 { "is" } else { "are" };
+        let verb = if hidden.len() == 1 { "is" } else { "are" };
         parts.push(format!(
-            "{} {is} well determined by the data along the record{}",
+            "{} {verb} well determined by the data along the record{}",
             text::list(&hidden),
             words::up_to_sign(facts)
         ));
@@ -234,12 +235,12 @@ fn trust(model: &Model, facts: &Facts) -> String {
         ));
     }
     if let Some((channel, factor)) = bands_wrong(facts) {
-        let how = if factor > 1.0 {
+        let change = if factor > 1.0 {
             "far larger than a filter expects, so that bands of estimates are too narrow"
         } else {
             "far smaller than a filter expects, so that bands of estimates are too wide"
         };
-        parts.push(format!("the surprises in {channel} are {how}"));
+        parts.push(format!("the surprises in {channel} are {change}"));
     }
     if let Some(evidence) = &facts.evidence {
         let (known, all) = (evidence.determined.round() as usize, evidence.directions);
@@ -290,9 +291,10 @@ pub fn next(facts: &Facts, name: &str) -> String {
     let sensor = facts.findings.iter().any(Finding::is_of_channel);
     if facts.stopped && !failed {
         format!("go on with --resume {name}")
-    } else if let Some(remedy) = remedy(facts).filter(|_| sensor || !failed && trained < POOR) {
+    } else if let Some(remedy) = remedy(facts).filter(|_| sensor || !failed && trained < POOR_ERROR)
+    {
         remedy
-    } else if failed || trained >= POOR {
+    } else if failed || trained >= POOR_ERROR {
         "check units, signs and columns with `latens check`, and try --starts 8; a larger network helps only if the known equations are right".into()
     } else if !poor.is_empty() {
         format!(
@@ -301,7 +303,7 @@ pub fn next(facts: &Facts, name: &str) -> String {
         )
     } else if role == Role::Train {
         "bring a record from another start or under other inputs with --test, because only that shows whether the equation holds elsewhere".into()
-    } else if error > 3.0 * trained && error >= CLOSE {
+    } else if error > 3.0 * trained && error >= CLOSE_ERROR {
         "learn from more records, from other starts and under other inputs, because on what it has not seen the model errs far more than on what it has".into()
     } else if bands_wrong(facts).is_some() {
         "do not rely on the bands; look at the innovations below for what the model leaves unexplained".into()

@@ -1,4 +1,4 @@
-//! A fit in plain words: what to believe of it, and what not.
+//! A fit in plain words: how far to trust it.
 
 use latens::fit;
 use latens::fit::{Facts, RecordFacts, ResidualTest, Role};
@@ -13,19 +13,19 @@ use latens::{Model, Warning, text};
 use crate::verdict;
 
 /// A state counts as poorly determined where it is so over more than this part of a record.
-pub const PART: f64 = 0.1;
+pub const POOR_PART: f64 = 0.1;
 
 /// What a fit came to, a line each.
 pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     lines.push(following(model, facts, Role::Train, "the measurements"));
     if facts.records.iter().any(|r| r.role == Role::Validate) {
-        let what = "the validation records, never learned from,";
-        lines.push(following(model, facts, Role::Validate, what));
+        let data = "the validation records, never learned from,";
+        lines.push(following(model, facts, Role::Validate, data));
     }
     if facts.records.iter().any(|r| r.role == Role::Test) {
-        let what = "the test records, which played no part,";
-        lines.push(following(model, facts, Role::Test, what));
+        let data = "the test records, which played no part,";
+        lines.push(following(model, facts, Role::Test, data));
     }
     lines.extend(determined(facts));
     lines.extend(dependence(facts));
@@ -52,8 +52,8 @@ fn residuals(facts: &Facts) -> Vec<String> {
     let mut channels: Vec<&str> = rejected.iter().map(|t| t.channel.as_str()).collect();
     channels.dedup();
     let line = |channel: &str| {
-        let own = rejected.iter().filter(|t| t.channel == channel);
-        let strongest = own.min_by(|a, b| a.p_adjusted.total_cmp(&b.p_adjusted))?;
+        let of_channel = rejected.iter().filter(|t| t.channel == channel);
+        let strongest = of_channel.min_by(|a, b| a.p_adjusted.total_cmp(&b.p_adjusted))?;
         let part = strongest.explained.map_or(String::new(), |part| {
             format!(", {} of their variance", text::percent(part.max(1e-6)))
         });
@@ -80,13 +80,13 @@ pub fn dependence(facts: &Facts) -> Vec<String> {
     let mut networks: Vec<&str> = facts.relevance.iter().map(|r| r.network.as_str()).collect();
     networks.dedup();
     let words = networks.into_iter().filter_map(|network| {
-        let own = || facts.relevance.iter().filter(|r| r.network == network);
-        let of = |needed: bool| -> Vec<&str> {
-            let own = own().filter(|r| r.needed == needed);
-            own.map(|r| r.argument.as_str()).collect()
+        let relevance = || facts.relevance.iter().filter(|r| r.network == network);
+        let arguments = |needed: bool| -> Vec<&str> {
+            let chosen = relevance().filter(|r| r.needed == needed);
+            chosen.map(|r| r.argument.as_str()).collect()
         };
-        let (needed, idle) = (of(true), of(false));
-        let several = own().count() > 1;
+        let (needed, idle) = (arguments(true), arguments(false));
+        let several = relevance().count() > 1;
         several.then(|| match (needed.is_empty(), idle.is_empty()) {
             (true, _) => format!("the data give no reason for {network} to depend on any of its arguments"),
             (_, true) => format!("the data give reason for {network} to depend on {}, all its arguments", text::list(&needed)),
@@ -104,9 +104,9 @@ pub fn dependence(facts: &Facts) -> Vec<String> {
 fn trading(facts: &Facts) -> Vec<String> {
     let groups = fit::trading(facts).into_iter();
     let words = groups.map(|fit::Trading { names, weakest }| {
-        let how = if names.len() == 2 { "a correlation" } else { "correlations" };
+        let noun = if names.len() == 2 { "a correlation" } else { "correlations" };
         format!(
-            "{} trade off, with {how} of at least {weakest:.3} in size: each by itself is known less well than they are together",
+            "{} trade off, with {noun} of at least {weakest:.3} in size: each by itself is known less well than they are together",
             text::list(&names)
         )
     });
@@ -117,9 +117,9 @@ fn trading(facts: &Facts) -> Vec<String> {
 fn contradicted(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     let against = |sensor: bool| {
-        let each = facts.findings.iter().filter(|f| f.contradicts());
-        let own = each.filter(|f| f.is_of_channel() == sensor && !f.is_of_steps());
-        let mut channels: Vec<&str> = own.map(Finding::channel).collect();
+        let contradicting = facts.findings.iter().filter(|f| f.contradicts());
+        let chosen = contradicting.filter(|f| f.is_of_channel() == sensor && !f.is_of_steps());
+        let mut channels: Vec<&str> = chosen.map(Finding::channel).collect();
         channels.dedup();
         channels
     };
@@ -203,15 +203,15 @@ pub fn noise_levels<'f>(
     facts: &'f Facts,
 ) -> impl Iterator<Item = (&'f str, f64, f64)> + 'f {
     let sizes = facts.noise.measurement.iter().zip(&facts.scales.range);
-    let each = model.measurements.iter().zip(sizes);
-    each.map(|(channel, (variance, range))| {
+    let channels = model.measurements.iter().zip(sizes);
+    channels.map(|(channel, (variance, range))| {
         let std = variance.sqrt();
         (channel.name.as_str(), std, std / range)
     })
 }
 
 /// How far a free run is from what was measured, by its worst channel.
-fn following(model: &Model, facts: &Facts, role: Role, what: &str) -> String {
+fn following(model: &Model, facts: &Facts, role: Role, data: &str) -> String {
     let mut worst: Option<(f64, &str)> = None;
     let records = facts.records.iter().filter(|r| r.role == role);
     for record in records {
@@ -226,14 +226,14 @@ fn following(model: &Model, facts: &Facts, role: Role, what: &str) -> String {
         }
     }
     match worst {
-        None => format!("on {what} a free run cannot be scored: no channel moves"),
+        None => format!("on {data} a free run cannot be scored: no channel moves"),
         Some((error, channel)) if error.is_infinite() => {
-            format!("on {what} a free run leaves the finite numbers in {channel}")
+            format!("on {data} a free run leaves the finite numbers in {channel}")
         }
         Some((error, channel)) => {
             let several = model.measurements.len() > 1;
             format!(
-                "on {what} a free run errs by {} of the range of {channel}{}",
+                "on {data} a free run errs by {} of the range of {channel}{}",
                 text::percent(error),
                 if several { ", the worst channel" } else { "" }
             )
@@ -279,7 +279,7 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
         records.clone().filter_map(part).fold(0.0, f64::max)
     };
     let poor: Vec<String> = (hidden.iter().map(|name| (name, worst(name))))
-        .filter(|(_, part)| *part > PART)
+        .filter(|(_, part)| *part > POOR_PART)
         .map(|(name, part)| format!("{name} ({})", text::percent(part)))
         .collect();
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
@@ -347,7 +347,7 @@ fn white_part(facts: &Facts, name: &str) -> Option<f64> {
 /// The noise of each channel.
 fn noise(model: &Model, facts: &Facts) -> String {
     let settings = &facts.settings;
-    let each = noise_levels(model, facts).map(|(name, _, part)| {
+    let levels = noise_levels(model, facts).map(|(name, _, part)| {
         let given = settings.noise_given(name);
         let part = white_part(facts, name).filter(|_| !given).unwrap_or(part);
         let floor = settings.estimate_noise && part < 1.001 * RESOLUTION;
@@ -357,18 +357,21 @@ fn noise(model: &Model, facts: &Facts) -> String {
             (false, false) => format!("{name} {}", text::percent(part)),
         }
     });
-    let each: Vec<String> = each.collect();
-    format!("noise (standard deviation over range): {}", each.join("; "))
+    let levels: Vec<String> = levels.collect();
+    format!(
+        "noise (standard deviation over range): {}",
+        levels.join("; ")
+    )
 }
 
 /// How much of the networks the data ask for, where several structures were tried.
 fn structures(facts: &Facts) -> Vec<String> {
-    /// Parts below this are not told.
-    const PART: f64 = 1e-3;
-    let kept = facts.rungs.iter().filter(|r| r.weight >= PART);
+    /// Weights below this are not told.
+    const TOLD_WEIGHT: f64 = 1e-3;
+    let kept = facts.rungs.iter().filter(|r| r.weight >= TOLD_WEIGHT);
     let several = kept.clone().count() > 1;
-    let each = kept.map(|rung| {
-        let what = rung.structure;
+    let reasons = kept.map(|rung| {
+        let structure = rung.structure;
         let why = match (rung.held_back, rung.evidence) {
             (Some(error), _) => format!(
                 "on halves held back they err least, by {} of the range",
@@ -379,17 +382,17 @@ fn structures(facts: &Facts) -> Vec<String> {
         };
         if several {
             format!(
-                "{what}: {why}, {} of what is said",
+                "{structure}: {why}, {} of what is said",
                 text::percent(rung.weight)
             )
         } else {
-            format!("{what} are what the data ask for: {why}").replace(
+            format!("{structure} are what the data ask for: {why}").replace(
                 "without networks are what the data ask for",
                 "without networks",
             )
         }
     });
-    each.collect()
+    reasons.collect()
 }
 
 /// What blocks that were held back have shown.
@@ -419,7 +422,7 @@ fn members(facts: &Facts) -> Vec<String> {
         let all: Vec<f64> = all.map(|e| e.unwrap_or(f64::INFINITY)).collect();
         format!("{:.1e}", all.iter().sum::<f64>() / all.len() as f64)
     };
-    let each = facts.ensemble.iter().map(|m| {
+    let lines = facts.ensemble.iter().map(|m| {
         let scores: Vec<&Scores> = m.nrmse.iter().collect();
         format!(
             "member with seed {}: mean nRMSE of its free runs {}",
@@ -427,11 +430,11 @@ fn members(facts: &Facts) -> Vec<String> {
             mean(&scores)
         )
     });
-    let own = facts.records.iter().filter(|r| r.role != Role::Test);
-    let together: Vec<&Scores> = own.map(|r| &r.nrmse).collect();
+    let records = facts.records.iter().filter(|r| r.role != Role::Test);
+    let together: Vec<&Scores> = records.map(|r| &r.nrmse).collect();
     let together = format!("their median together: {}", mean(&together));
     let several = !facts.ensemble.is_empty();
-    each.chain(several.then_some(together)).collect()
+    lines.chain(several.then_some(together)).collect()
 }
 
 /// Which seed was kept, and what became of the others; nothing where the first did.
@@ -439,7 +442,7 @@ fn starts(facts: &Facts) -> Vec<String> {
     if facts.attempts.len() == 1 && facts.attempts[0].failure.is_none() {
         return vec![];
     }
-    let each = facts.attempts.iter().map(|attempt| {
+    let lines = facts.attempts.iter().map(|attempt| {
         let error = if attempt.error.is_finite() {
             format!("free run {:.1e}", attempt.error)
         } else {
@@ -450,5 +453,5 @@ fn starts(facts: &Facts) -> Vec<String> {
         let failure = failure.map_or(String::new(), |why| format!("; failed: {why}"));
         format!("start with seed {}: {error}{kept}{failure}", attempt.seed)
     });
-    each.collect()
+    lines.collect()
 }

@@ -99,14 +99,14 @@ pub fn named(text: &str) -> Result<Assignment<f64>, String> {
 pub fn resolve<T: Copy>(
     assignments: &[Assignment<T>],
     names: &[&str],
-    what: &str,
+    noun: &str,
 ) -> Result<Vec<Option<T>>, Failure> {
     let mut values = vec![None; names.len()];
     for Assignment { name, value } in assignments {
         match name {
             None => values.fill(Some(*value)),
             Some(name) => {
-                let place = find(name, names, what).map_err(Error::Setting)?;
+                let place = find(name, names, noun).map_err(Error::Setting)?;
                 values[place] = Some(*value);
             }
         }
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn noise_is_absolute_or_of_the_range() {
-        let of = |text: &str| noise(text).unwrap();
-        assert_eq!(of("0.1").value, NoiseLevel::Absolute(0.1));
-        assert_eq!(of("1%").value, NoiseLevel::OfRange(0.01));
-        let named = of(" V = 2 % ");
+        let parsed = |text: &str| noise(text).unwrap();
+        assert_eq!(parsed("0.1").value, NoiseLevel::Absolute(0.1));
+        assert_eq!(parsed("1%").value, NoiseLevel::OfRange(0.01));
+        let named = parsed(" V = 2 % ");
         assert_eq!(named.name.as_deref(), Some("V"));
         assert_eq!(named.value, NoiseLevel::OfRange(0.02));
         for text in ["", "V=", "=1", "-1", "V=-1%", "1e999", "x%"] {

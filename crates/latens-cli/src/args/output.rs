@@ -21,7 +21,7 @@ pub fn free(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 /// A file for each of several records: `name.csv`, or `name_1.csv`, `name_2.csv`, ….
-pub fn each(path: &Path, count: usize, force: bool) -> Result<Vec<PathBuf>, Failure> {
+pub fn for_records(path: &Path, count: usize, force: bool) -> Result<Vec<PathBuf>, Failure> {
     let numbered = |k: usize| {
         let mut name = path.file_stem().unwrap_or_default().to_os_string();
         name.push(format!("_{k}"));
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn several_records_have_numbered_files() {
-        let of = |name: &str, count| {
-            let paths = each(Path::new(name), count, true).unwrap_or_default();
+        let file_names = |name: &str, count| {
+            let paths = for_records(Path::new(name), count, true).unwrap_or_default();
             let shown = paths.iter().map(|p| p.display().to_string());
             shown.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(of("out/a.csv", 1), "out/a.csv");
-        assert_eq!(of("out/a.b.csv", 2), "out/a.b_1.csv out/a.b_2.csv");
-        assert_eq!(of("a", 2), "a_1 a_2");
+        assert_eq!(file_names("out/a.csv", 1), "out/a.csv");
+        assert_eq!(file_names("out/a.b.csv", 2), "out/a.b_1.csv out/a.b_2.csv");
+        assert_eq!(file_names("a", 2), "a_1 a_2");
     }
 }

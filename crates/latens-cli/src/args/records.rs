@@ -13,19 +13,19 @@ use super::assignments;
 use crate::failure::Failure;
 use crate::text;
 
-const DATA: &str = "Data";
+const DATA_HEADING: &str = "Data";
 
 #[derive(Args)]
 pub struct Files {
     #[command(flatten)]
     tables: Tables,
     /// Records that are never learned from: they choose between the stages of batch and between
-    /// starts, and show how the model does on what it has not seen; behind the records to learn from
-    #[arg(long, value_name = "FILE", help_heading = DATA, num_args = 1..)]
+    /// starts, and show how the model does on what it has not seen; after the records to learn from
+    #[arg(long, value_name = "FILE", help_heading = DATA_HEADING, num_args = 1..)]
     validate: Vec<PathBuf>,
     /// Records that play no part in the fit: they are predicted at the end, from the state that their
-    /// first samples show, and scored; behind the records to learn from
-    #[arg(long, value_name = "FILE", help_heading = DATA, num_args = 1..)]
+    /// first samples show, and scored; after the records to learn from
+    #[arg(long, value_name = "FILE", help_heading = DATA_HEADING, num_args = 1..)]
     test: Vec<PathBuf>,
     #[command(flatten)]
     warm_up: WarmUp,
@@ -47,7 +47,7 @@ pub struct Tables {
 pub struct WarmUp {
     /// First samples of a record that is predicted: they show where it starts and are not scored
     /// [default: 100, or a tenth of a shorter record]
-    #[arg(long = "warmup", value_name = "K", help_heading = DATA, hide_short_help = true,
+    #[arg(long = "warmup", value_name = "K", help_heading = DATA_HEADING, hide_short_help = true,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     samples: Option<u64>,
 }
@@ -69,14 +69,14 @@ impl WarmUp {
 pub struct Columns {
     /// Which column stands for a name of the model: --map q=y_qm_m, or of one file:
     /// week2.csv:q=pos,u=volt; `t=` alone ignores the file's times; may be repeated
-    #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA)]
+    #[arg(long, value_name = "NAME=COLUMN", help_heading = DATA_HEADING)]
     map: Vec<String>,
     /// Time between samples, for files without a time column [default: the model's step]
-    #[arg(long, value_name = "DT", help_heading = DATA, hide_short_help = true, value_parser = assignments::positive)]
+    #[arg(long, value_name = "DT", help_heading = DATA_HEADING, hide_short_help = true, value_parser = assignments::positive)]
     step: Option<f64>,
     /// The group that records belong to, where a constant varies by group: --group A, or of one file:
     /// --group week2.csv=A; may be repeated [default: what the column `group` says]
-    #[arg(long, value_name = "[FILE=]LABEL", help_heading = DATA)]
+    #[arg(long, value_name = "[FILE=]LABEL", help_heading = DATA_HEADING)]
     group: Vec<String>,
 }
 
@@ -100,12 +100,12 @@ impl Columns {
             ));
         }
         let mut last_first = self.group.iter().rev();
-        let own = last_first.clone().find_map(|given| {
+        let by_file = last_first.clone().find_map(|given| {
             let (file, label) = given.split_once('=')?;
             is_file(path, file).then_some(label)
         });
         let all = last_first.find(|given| !given.contains('='));
-        Ok(own.or(all.map(String::as_str)).map(String::from))
+        Ok(by_file.or(all.map(String::as_str)).map(String::from))
     }
 
     /// Refuses the group of a file that is none of these.
@@ -146,9 +146,9 @@ impl Columns {
     /// A file, and what its columns are called: for this file, else for all.
     fn table(&self, given: &Path) -> Result<(Table, Mapping), Failure> {
         let mapping = Mapping::parse(&self.map)?;
-        let (path, own) = own_mapping(given);
-        let own = Mapping::parse(own.split(',').filter(|pair| !pair.is_empty()))?;
-        Ok((table(path)?, mapping.with(own)))
+        let (path, pairs) = own_mapping(given);
+        let for_file = Mapping::parse(pairs.split(',').filter(|pair| !pair.is_empty()))?;
+        Ok((table(path)?, mapping.with(for_file)))
     }
 }
 
@@ -183,9 +183,9 @@ pub fn of_group(fit: Fit, label: Option<&str>) -> Result<Fit, Failure> {
 fn own_mapping(given: &Path) -> (&Path, &str) {
     if let Some(text) = given.to_str().filter(|_| !given.exists()) {
         for (at, _) in text.match_indices(':') {
-            let (path, own) = (Path::new(&text[..at]), &text[at + 1..]);
-            if (path.exists() || path == Path::new(STANDARD_INPUT)) && own.contains('=') {
-                return (path, own);
+            let (path, mapping) = (Path::new(&text[..at]), &text[at + 1..]);
+            if (path.exists() || path == Path::new(STANDARD_INPUT)) && mapping.contains('=') {
+                return (path, mapping);
             }
         }
     }
@@ -263,9 +263,10 @@ impl Use {
     /// The records.
     pub fn read(&self, model: &Model) -> Result<Vec<Source>, Failure> {
         let layout = Layout::of(model);
-        let each = self.tables.data.iter();
-        self.tables.columns.check_groups(each.clone())?;
-        each.map(|path| self.tables.columns.read(path, &layout))
+        let files = self.tables.data.iter();
+        self.tables.columns.check_groups(files.clone())?;
+        files
+            .map(|path| self.tables.columns.read(path, &layout))
             .collect()
     }
 }

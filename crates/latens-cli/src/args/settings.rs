@@ -12,7 +12,7 @@ use super::assignments::{self, Assignment};
 use crate::failure::Failure;
 
 /// Where settings come from that are no single one of them.
-const EARLIER: &str = "settings";
+const EARLIER_SETTINGS: &str = "settings";
 
 /// What the command line says of settings, as the lines of a `[fit]` section.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +35,9 @@ fn solvers() -> Vec<&'static str> {
 
 /// What each solver is, the paper's and others' last.
 fn about_solvers() -> String {
-    let each = solve::solvers().into_iter();
+    let solvers = solve::solvers().into_iter();
     let mut text = String::from("How θ is learned. ");
-    for solver in each {
+    for solver in solvers {
         let _ = write!(text, "{}: {}. ", solver.name(), solver.about());
     }
     text + "Methods of others that leave states and scores but no fit: node-lstm, pr-ssm"
@@ -119,8 +119,8 @@ fn given(setting: &Setting, matches: &ArgMatches) -> Option<String> {
         }
         Form::Values => {
             let all = matches.get_many::<Assignment<f64>>(key)?;
-            let each = all.filter_map(|a| Some(format!("{:?} = {:?}", a.name.as_ref()?, a.value)));
-            Some(format!("{{ {} }}", each.collect::<Vec<_>>().join(", ")))
+            let pairs = all.filter_map(|a| Some(format!("{:?} = {:?}", a.name.as_ref()?, a.value)));
+            Some(format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", ")))
         }
         Form::Names(_) => {
             let names = matches.get_many::<String>(key)?;
@@ -157,9 +157,9 @@ impl clap::Args for Held {
 
 impl clap::FromArgMatches for Held {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut own = Self::default();
-        own.update_from_arg_matches(matches)?;
-        Ok(own)
+        let mut held = Self::default();
+        held.update_from_arg_matches(matches)?;
+        Ok(held)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -173,8 +173,8 @@ impl clap::Args for Options {
         let mut settings: Vec<&'static Setting> = TABLE.iter().collect();
         // the solvers, and what only the paper's read, last
         settings.sort_by_key(|s| (s.group == Group::Recursions, s.form == Form::Solver));
-        let earlier = Arg::new(EARLIER)
-            .long(EARLIER)
+        let earlier = Arg::new(EARLIER_SETTINGS)
+            .long(EARLIER_SETTINGS)
             .value_name("FOLDER")
             .help("Start from the settings of an earlier fit; other options still apply")
             .help_heading(Group::Common.heading())
@@ -201,7 +201,7 @@ impl clap::FromArgMatches for Options {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         self.take(TABLE.iter(), matches);
-        self.earlier = matches.get_one::<PathBuf>(EARLIER).cloned();
+        self.earlier = matches.get_one::<PathBuf>(EARLIER_SETTINGS).cloned();
         Ok(())
     }
 }

@@ -91,10 +91,10 @@ const EMPS_RECORD: &[Part] = &[Part {
     samples: 0..24841,
     step: None,
 }];
-const LOW: &[(&str, &str)] = &[("u", "u11"), ("y", "z11")];
-const HIGH: &[(&str, &str)] = &[("u", "u12"), ("y", "z12")];
-const TRAIN: Range<usize> = 0..400;
-const TEST: Range<usize> = 400..500;
+const LOW_LEVEL_COLUMNS: &[(&str, &str)] = &[("u", "u11"), ("y", "z11")];
+const HIGH_LEVEL_COLUMNS: &[(&str, &str)] = &[("u", "u12"), ("y", "z12")];
+const TRAINING_ROWS: Range<usize> = 0..400;
+const TEST_ROWS: Range<usize> = 400..500;
 
 const fn drives(
     name: &'static str,
@@ -148,10 +148,10 @@ const DATA_SETS: &[DataSet] = &[
             name: "DATAUNIF.MAT",
             sha256: "102c8d8012d6e850d50c13227b8c2280fe69f8bc4a845177f8bc3d761d152c89",
             records: &[
-                drives("low_train", LOW, TRAIN),
-                drives("low_test", LOW, TEST),
-                drives("high_train", HIGH, TRAIN),
-                drives("high_test", HIGH, TEST),
+                drives("low_train", LOW_LEVEL_COLUMNS, TRAINING_ROWS),
+                drives("low_test", LOW_LEVEL_COLUMNS, TEST_ROWS),
+                drives("high_train", HIGH_LEVEL_COLUMNS, TRAINING_ROWS),
+                drives("high_test", HIGH_LEVEL_COLUMNS, TEST_ROWS),
             ],
         }],
     },

@@ -21,9 +21,9 @@ use crate::{interrupt, model};
 use super::report;
 
 /// Rows of the table that compares the learned equation with the true one.
-const POINTS: usize = 6;
+const TABLE_POINTS: usize = 6;
 
-const MEANING: &str =
+const CLOSING_WORDS: &str =
     "  A model trained on one trajectory knows the equation along that trajectory, and guesses
   elsewhere. Records from other starts, or under other inputs, teach it the rest; keep one back
   with --validate to see how far to trust it.
@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(claim) => {
             fit.name = arguments.output.display().to_string();
             claim.write(&fit, replace)?;
-            let path = arguments.output.join(report::PAGE);
+            let path = arguments.output.join(report::PAGE_FILE);
             report::write(&page::html(std::slice::from_ref(&fit)), &path)?;
             Some(path)
         }
@@ -264,8 +264,8 @@ fn equation(fit: &Fit, record: &Record) -> String {
     let (mut learned_ws, mut true_ws) = (model.system.workspace(), truth.system.workspace());
     let n = model.states.len();
     let (mut learned, mut actual) = (vec![0.0; n], vec![0.0; n]);
-    for point in 0..POINTS {
-        let k = point * (record.len() - 1) / (POINTS - 1);
+    for point in 0..TABLE_POINTS {
+        let k = point * (record.len() - 1) / (TABLE_POINTS - 1);
         let state = record.truth(k).unwrap_or(&[]);
         let at = Point {
             time: record.time[k],
@@ -335,7 +335,7 @@ fn other_start(fit: &Fit) -> Result<String, Failure> {
         String::new()
     };
     Ok(format!(
-        "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n  {} of the run lies in its own 95 % bands\n{outside}{MEANING}",
+        "\nFrom another start, which is not in its record ({}),\n  the model errs by {} of the range\n  {} of the run lies in its own 95 % bands\n{outside}{CLOSING_WORDS}",
         place.join(", "),
         errors.join(", "),
         text::percent(inside)

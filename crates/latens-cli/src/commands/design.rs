@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::{interrupt, model, records, text};
 
 /// Experiments in the table, and those whose inputs are written.
-const SHOWN: usize = 10;
-const WRITTEN: usize = 3;
+const SHOWN_EXPERIMENTS: usize = 10;
+const WRITTEN_EXPERIMENTS: usize = 3;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -172,11 +172,11 @@ impl Arguments {
 }
 
 /// `NAME=REST`.
-fn assigned(text: &str, how: &str) -> Result<(String, String), Failure> {
+fn assigned(text: &str, expected: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('=');
     let parts = parts.filter(|(name, rest)| !name.trim().is_empty() && !rest.trim().is_empty());
-    let (name, rest) =
-        parts.ok_or_else(|| Failure::Message(format!("`{text}` has no name and value: {how}")))?;
+    let (name, rest) = parts
+        .ok_or_else(|| Failure::Message(format!("`{text}` has no name and value: {expected}")))?;
     Ok((name.trim().to_owned(), rest.trim().to_owned()))
 }
 
@@ -198,17 +198,17 @@ fn formulas(paths: &[PathBuf]) -> Result<Vec<Model>, Failure> {
             )));
         }
     }
-    let each = files.iter().map(|file| {
+    let models = files.iter().map(|file| {
         let mut model = model::read(&file.display().to_string())?;
         model.name = file.display().to_string();
         Ok(model)
     });
-    each.collect()
+    models.collect()
 }
 
 fn paths(place: &Path) -> Vec<PathBuf> {
     let names = ["design.svg".to_owned(), "design.png".to_owned()].into_iter();
-    let names = names.chain((1..=WRITTEN).map(|rank| format!("{rank}.csv")));
+    let names = names.chain((1..=WRITTEN_EXPERIMENTS).map(|rank| format!("{rank}.csv")));
     names.map(|name| place.join(name)).collect()
 }
 
@@ -303,7 +303,7 @@ fn table(
     header.extend(["outside".into(), "experiment".into()]);
     sides.extend([text::Side::Right, text::Side::Left]);
     let mut rows = vec![header];
-    for experiment in designed.experiments.iter().take(SHOWN) {
+    for experiment in designed.experiments.iter().take(SHOWN_EXPERIMENTS) {
         let mut row = vec![experiment.rank.to_string()];
         row.extend(experiment.left.iter().map(|l| text::percent(*l)));
         if by_formulas {

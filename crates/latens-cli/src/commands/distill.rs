@@ -56,7 +56,7 @@ pub struct Arguments {
 }
 
 /// The page in the folder of model files.
-const PAGE: &str = "report.html";
+const PAGE_FILE: &str = "report.html";
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
@@ -107,10 +107,10 @@ fn check(place: &Path, arguments: &Arguments) -> Result<(), Failure> {
     let files = std::fs::read_dir(place).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
     files.sort();
-    let there = files
+    let existing = files
         .into_iter()
-        .find(|path| numbered(path) || path.ends_with(PAGE));
-    match there {
+        .find(|path| numbered(path) || path.ends_with(PAGE_FILE));
+    match existing {
         Some(path) if !arguments.force => Err(Error::Setting(format!(
             "{} exists; name another folder, or overwrite with ⟦force⟧",
             path.display()
@@ -135,7 +135,7 @@ fn write(place: &Path, fit: &Fit, found: &Distilled) -> Result<Vec<String>, Fail
         written.map_err(|e| failed("write", &path, e))?;
         files.push(path.display().to_string());
     }
-    let path = place.join(PAGE);
+    let path = place.join(PAGE_FILE);
     let page = latens_report::formulas::html(fit, found, true);
     let written = write_atomic(&path, |out| out.write_all(page.as_bytes()));
     written.map_err(|e| failed("write", &path, e))?;
@@ -245,7 +245,7 @@ fn table(fit: &Fit, found: &Distilled, seconds: f64, place: Option<&Path>) -> St
     }
     if let Some(place) = place {
         out += &format!(
-            "\nmodel files written to {}, with their page {PAGE}\n",
+            "\nmodel files written to {}, with their page {PAGE_FILE}\n",
             place.display()
         );
     }
@@ -254,12 +254,12 @@ fn table(fit: &Fit, found: &Distilled, seconds: f64, place: Option<&Path>) -> St
 
 /// The formulas of a rank with their values.
 fn shown(formula: &Ranked) -> String {
-    let each = formula.expressions.iter().map(|e| {
+    let expressions = formula.expressions.iter().map(|e| {
         if formula.expressions.len() == 1 {
             e.with_values.clone()
         } else {
             format!("{}.{} = {}", e.network, e.output, e.with_values)
         }
     });
-    each.collect::<Vec<_>>().join("; ")
+    expressions.collect::<Vec<_>>().join("; ")
 }

@@ -56,7 +56,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clock = Instant::now();
     let fit = arguments.data.fit()?;
-    let paths = output::each(&arguments.output, arguments.data.count(), arguments.force)?;
+    let paths = output::for_records(&arguments.output, arguments.data.count(), arguments.force)?;
     let sources = arguments.data.read(&fit.model)?;
     for source in &sources {
         fit.predictor().check(&source.record, 0)?;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         warnings.extend(found.warnings);
     }
     warnings.iter().for_each(text::warning);
-    let how = if arguments.smooth {
+    let mode = if arguments.smooth {
         "smoother"
     } else {
         "filter"
@@ -91,14 +91,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return text::print_json(&EstimateOutput {
             run: fit.name,
-            mode: how.into(),
+            mode: mode.into(),
             seconds: clock.elapsed().as_secs_f64(),
             warnings: Told::all(&warnings, Door::CommandLine),
             records: objects,
         });
     }
     text::print(&format!(
-        "{}: {how} by {}\n{out}  (std: root mean square of the standard deviations; nRMSE: against the truth, where the record has it)\n\nwritten to {}\n",
+        "{}: {mode} by {}\n{out}  (std: root mean square of the standard deviations; nRMSE: against the truth, where the record has it)\n\nwritten to {}\n",
         summary::title(&fit.model),
         fit.name,
         output::names(&paths)

@@ -19,8 +19,8 @@ use crate::{interrupt, model, records, text};
 
 use super::{report, rivals};
 
-const OUTPUT: &str = "Output";
-const WORK: &str = "Work";
+const OUTPUT_HEADING: &str = "Output";
+const WORK_HEADING: &str = "Work";
 
 const EXAMPLE: &str = "\
 Example:
@@ -60,29 +60,29 @@ pub struct Arguments {
     /// Go on with a fit that was stopped or killed, or with more --passes, on the same model and records;
     /// it is replaced by what comes of it, unless -o names another folder. Settings are its own, but for
     /// those given here
-    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT, conflicts_with = "settings", hide_short_help = true)]
+    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT_HEADING, conflicts_with = "settings", hide_short_help = true)]
     resume: Option<PathBuf>,
     /// The folder to write [default: run]
-    #[arg(short, long, value_name = "FOLDER", help_heading = OUTPUT)]
+    #[arg(short, long, value_name = "FOLDER", help_heading = OUTPUT_HEADING)]
     output: Option<PathBuf>,
     /// Replace the folder if it holds a fit already
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, help_heading = OUTPUT_HEADING)]
     force: bool,
     /// Print one JSON object instead of a table
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, help_heading = OUTPUT_HEADING)]
     json: bool,
     /// Write no report.html
-    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, help_heading = OUTPUT_HEADING, hide_short_help = true)]
     no_report: bool,
     /// Show no progress
-    #[arg(short, long, help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(short, long, help_heading = OUTPUT_HEADING, hide_short_help = true)]
     quiet: bool,
     /// Who has the records: processes of this machine, each on one thread, in place of the threads of one;
     /// what comes of it is the same to the last bit, and a process that dies is replaced
-    #[arg(long, value_enum, help_heading = WORK, hide_short_help = true)]
+    #[arg(long, value_enum, help_heading = WORK_HEADING, hide_short_help = true)]
     backend: Option<Backend>,
     /// How many processes there are; as many as the machine has cores unless given
-    #[arg(long, value_name = "N", help_heading = WORK, hide_short_help = true, requires = "backend")]
+    #[arg(long, value_name = "N", help_heading = WORK_HEADING, hide_short_help = true, requires = "backend")]
     workers: Option<std::num::NonZeroUsize>,
     #[command(flatten)]
     options: Options,
@@ -167,7 +167,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = if arguments.no_report {
         None
     } else {
-        let path = output.join(report::PAGE);
+        let path = output.join(report::PAGE_FILE);
         report::write(&page::html(std::slice::from_ref(&fit)), &path)?;
         Some(path.display().to_string())
     };

@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         ))
     })?;
     output::free(path, arguments.force)?;
-    let what = match arguments.what {
+    let figure = match arguments.what {
         Figure::States => What::States,
         Figure::Equation => What::Equation,
         Figure::Field => What::Field,
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Figure::Constants => What::Constants,
     };
     let runs = report::load(&arguments.runs)?;
-    let drawn = figures::draw(&runs, what).and_then(|svg| form.encode(&svg));
+    let drawn = figures::draw(&runs, figure).and_then(|svg| form.encode(&svg));
     let bytes = drawn.map_err(Failure::Message)?;
     let written = write_atomic(path, |out| out.write_all(&bytes));
     written.map_err(|e| Failure::file("write", path, e))?;

@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         adapt_prior: arguments.adapt_prior,
     };
     let adapts = !fit.constant_places(&options.adapt)?.is_empty();
-    let paths = output::each(&arguments.output, arguments.data.count(), arguments.force)?;
+    let paths = output::for_records(&arguments.output, arguments.data.count(), arguments.force)?;
     let sources = arguments.data.read(&fit.model)?;
     for source in &sources {
         let warm_up = arguments.warm_up.of(&source.record);

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::{output, text};
 
 /// The page's name in a run folder.
-pub const PAGE: &str = "report.html";
+pub const PAGE_FILE: &str = "report.html";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -50,12 +50,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clock = Instant::now();
     let path = match (&arguments.output, arguments.runs.as_slice()) {
         (Some(path), _) => path.clone(),
-        (None, [one]) => one.join(PAGE),
+        (None, [folder]) => folder.join(PAGE_FILE),
         (None, _) => "comparison.html".into(),
     };
-    let own = arguments.output.is_none() && arguments.runs.len() == 1;
-    output::free(&path, own || arguments.force)?;
-    if own && path.is_symlink() {
+    let replaces_page = arguments.output.is_none() && arguments.runs.len() == 1;
+    output::free(&path, replaces_page || arguments.force)?;
+    if replaces_page && path.is_symlink() {
         return Err(Failure::Message(format!(
             "{} is a link, and a page is written into the run alone; remove it, or choose another file with -o",
             path.display()
@@ -84,8 +84,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The runs in their folders.
 pub fn load(folders: &[PathBuf]) -> Result<Vec<Fit>, Failure> {
-    let each = folders.iter().map(Fit::load);
-    Ok(each.collect::<Result<_, _>>()?)
+    let fits = folders.iter().map(Fit::load);
+    Ok(fits.collect::<Result<_, _>>()?)
 }
 
 /// Writes a page whole, or not at all.

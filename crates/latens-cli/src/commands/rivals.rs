@@ -6,7 +6,7 @@ use latens::folder::Claim;
 use latens::record::{Record, Source};
 use latens::solve::Solver;
 use latens::{Job, Model};
-use latens_lab::rivals::without_fit::{SCORES, States, Training};
+use latens_lab::rivals::without_fit::{SCORES_FILE, States, Training};
 use latens_lab::rivals::{self, Rival, RivalSolver};
 
 use crate::failure::Failure;
@@ -98,7 +98,7 @@ fn claim(asked: &Asked) -> Result<Claim, Failure> {
     }
     let claim = Claim::new(folder)?;
     // its folder is replaced, a fit never: the two would lie in one
-    match (folder.join(SCORES).is_file(), asked.force) {
+    match (folder.join(SCORES_FILE).is_file(), asked.force) {
         (true, true) => Ok(claim),
         (true, false) => Err(Failure::Message(format!(
             "{} holds scores already; choose another folder with -o, or replace them with --force",

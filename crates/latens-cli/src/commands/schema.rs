@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::text;
 
 const OUTPUTS: &str = include_str!("../outputs.json");
-const MODEL: &str = "model";
+const MODEL_SUBJECT: &str = "model";
 /// Verbs whose output has a schema: those of [`outputs`], and `$defs` of [`OUTPUTS`].
 const VERBS: [&str; 12] = [
     "fit", "predict", "estimate", "simulate", "check", "stream", "export", "distill", "design",
@@ -21,17 +21,17 @@ const VERBS: [&str; 12] = [
 #[derive(Args)]
 pub struct Arguments {
     /// The model file, or the verb
-    #[arg(default_value = MODEL, value_parser = what())]
+    #[arg(default_value = MODEL_SUBJECT, value_parser = subjects())]
     what: String,
 }
 
-fn what() -> PossibleValuesParser {
-    PossibleValuesParser::new([MODEL].into_iter().chain(VERBS))
+fn subjects() -> PossibleValuesParser {
+    PossibleValuesParser::new([MODEL_SUBJECT].into_iter().chain(VERBS))
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.what.as_str() {
-        MODEL => text::print(&format!("{:#}\n", latens::model::schema())),
+        MODEL_SUBJECT => text::print(&format!("{:#}\n", latens::model::schema())),
         verb => text::print(&format!("{:#}\n", output(verb))),
     }
 }
@@ -57,8 +57,8 @@ mod tests {
     fn every_verb_has_a_schema() {
         for verb in VERBS {
             let schema = output(verb);
-            let own = outputs::schema(verb).is_some();
-            assert!(own || schema["$defs"][verb].is_object(), "{verb}");
+            let is_listed = outputs::schema(verb).is_some();
+            assert!(is_listed || schema["$defs"][verb].is_object(), "{verb}");
         }
     }
 }

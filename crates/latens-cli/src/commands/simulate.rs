@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         process_noise: match (&model.truth, process.iter().any(Option::is_some)) {
             (Some(truth), true) => {
                 let given = process.iter().zip(&truth.process_noise);
-                Some(given.map(|(new, own)| new.unwrap_or(*own)).collect())
+                Some(given.map(|(new, usual)| new.unwrap_or(*usual)).collect())
             }
             _ => None,
         },

@@ -31,7 +31,7 @@ snapshot that cannot be written on the way is reported, and tried again with the
 error, 2 wrong usage, 3 learning diverged.";
 
 /// Longest line that is read; a longer one is broken, whatever it holds.
-const LONGEST_LINE: u64 = 1 << 20;
+const LONGEST_LINE_BYTES: u64 = 1 << 20;
 
 /// Estimate states, and learn on, from samples as they come on standard input
 ///
@@ -120,11 +120,11 @@ fn feed(session: &Mutex<Session>) -> Result<(), Failure> {
     let failed = |e| Failure::Message(format!("cannot read standard input: {e}"));
     loop {
         line.clear();
-        let mut limited = input.by_ref().take(LONGEST_LINE);
+        let mut limited = input.by_ref().take(LONGEST_LINE_BYTES);
         if limited.read_until(b'\n', &mut line).map_err(failed)? == 0 {
             return Ok(());
         }
-        let whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST_LINE;
+        let whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST_LINE_BYTES;
         if !whole {
             input.skip_until(b'\n').map_err(failed)?;
         }
@@ -168,8 +168,8 @@ impl Session {
         let snapshots = arguments.snapshot.as_ref().map(|folder| {
             // a stream that goes on replaces the snapshot that it came from
             let same = |path: &Path| path.canonicalize().ok();
-            let own = fit.stream.is_some() && same(folder) == same(&arguments.run);
-            Snapshots::new(folder, arguments.every, arguments.force || own)
+            let goes_on = fit.stream.is_some() && same(folder) == same(&arguments.run);
+            Snapshots::new(folder, arguments.every, arguments.force || goes_on)
         });
         Ok(Self {
             fit,
@@ -244,7 +244,7 @@ impl Session {
     fn pass_over(&mut self) -> Result<(), Failure> {
         // it counts, as a comment does
         let _ = self.lines.read(b"#");
-        let (line, most) = (self.lines.line(), LONGEST_LINE);
+        let (line, most) = (self.lines.line(), LONGEST_LINE_BYTES);
         self.reject(Error::Sample(format!(
             "standard input: line {line} is longer than {most} bytes"
         )))
@@ -334,10 +334,10 @@ impl Session {
             "consistency": outcome.consistency,
         });
         if self.learn && !model.unknowns.is_empty() {
-            let each = constants(model, stream, self.learn);
-            let each =
-                each.map(|(name, value, std)| (name.clone(), json!({"value": value, "std": std})));
-            object["unknowns"] = Value::Object(each.collect());
+            let constants = constants(model, stream, self.learn);
+            let fields = constants
+                .map(|(name, value, std)| (name.clone(), json!({"value": value, "std": std})));
+            object["unknowns"] = Value::Object(fields.collect());
         }
         serde_json::to_writer(&mut self.out, &object)?;
         self.out.push(b'\n');
@@ -401,8 +401,8 @@ fn constants<'a>(
 ) -> impl Iterator<Item = (&'a String, f64, f64)> {
     let (theta, covariance) = (stream.theta(), stream.covariance());
     let unknowns = model.unknowns.iter().filter(move |_| learn);
-    let each = unknowns.zip(theta).enumerate();
-    each.map(|(i, (unknown, &theta))| {
+    let pairs = unknowns.zip(theta).enumerate();
+    pairs.map(|(i, (unknown, &theta))| {
         let (value, std) = unknown.value_and_std(theta, covariance.variance(i));
         (&unknown.name, value, std)
     })

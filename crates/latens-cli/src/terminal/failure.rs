@@ -11,7 +11,7 @@ use latens::suggest::suggest;
 use latens::{Door, Error};
 use serde_json::json;
 
-use crate::interrupt::INTERRUPTED;
+use crate::interrupt::INTERRUPTED_EXIT_CODE;
 use crate::text;
 
 /// Why a verb did not do what it was asked.
@@ -27,7 +27,7 @@ pub enum Failure {
 }
 
 /// Exit code of a fit that was written, and is not to be trusted.
-const DISTRUSTED: u8 = 4;
+const DISTRUSTED_EXIT_CODE: u8 = 4;
 
 impl Failure {
     pub fn file(action: &str, path: &Path, source: io::Error) -> Self {
@@ -41,10 +41,10 @@ impl Failure {
             Self::Library(Error::Model(e)) => (e.to_string(), 1),
             Self::Library(Error::Stopped) => {
                 let message = "stopped before anything was learned; nothing was written";
-                (message.into(), INTERRUPTED)
+                (message.into(), INTERRUPTED_EXIT_CODE)
             }
-            Self::Interrupted => return ExitCode::from(INTERRUPTED),
-            Self::Distrusted => return ExitCode::from(DISTRUSTED),
+            Self::Interrupted => return ExitCode::from(INTERRUPTED_EXIT_CODE),
+            Self::Distrusted => return ExitCode::from(DISTRUSTED_EXIT_CODE),
             Self::Library(e @ Error::Diverged(_)) => (headed(&e.at(Door::CommandLine)), 3),
             Self::Library(e) => (headed(&e.at(Door::CommandLine)), 1),
             Self::Message(message) => (headed(&message), 1),

@@ -8,11 +8,11 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Exit code of a program that was interrupted, as shells have it.
-pub const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED_EXIT_CODE: u8 = 130;
 
 /// Signals closer than this are one: `timeout -s INT` sends two, and a terminal that closes sends
 /// SIGHUP beside the shell's.
-const SAME: Duration = Duration::from_secs(1);
+const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
 
 /// When the first came.
 static ASKED: OnceLock<Instant> = OnceLock::new();
@@ -68,11 +68,11 @@ pub fn watch() {
 fn heard() {
     let first = FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if matches!(first, First::Ends) {
-        std::process::exit(INTERRUPTED.into());
+        std::process::exit(INTERRUPTED_EXIT_CODE.into());
     }
     if let Some(asked) = ASKED.get() {
-        if asked.elapsed() > SAME && !WRITING.load(Ordering::SeqCst) {
-            std::process::exit(INTERRUPTED.into());
+        if asked.elapsed() > SAME_SIGNAL_TIME && !WRITING.load(Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED_EXIT_CODE.into());
         }
         return;
     }

@@ -7,24 +7,24 @@ use latens::solve::batch::EXACT_DEFECT_RATIO;
 /// Decades by which a stage of batch brings the defects nearer to exactness. On the oscillator, the
 /// cart-pole and yeast, with noise and without, 1.5 says the number of stages left to within three
 /// after the first, and to within one from the third on.
-const DECADES: f64 = 1.5;
+const DECADES_A_STAGE: f64 = 1.5;
 /// Stages that batch does at the least.
-const FEWEST: usize = 3;
+const LEAST_STAGES: usize = 3;
 /// What comes after the stages (last iterations, posterior, bands), in stages: 1.2 to 4 there.
-const STAGES_AFTER: f64 = 3.0;
+const CLOSING_STAGES: f64 = 3.0;
 /// Stages whose mean length is that of those to come.
-const RECENT: usize = 3;
+const RECENT_STAGES: usize = 3;
 
 /// Stages of batch that are probably left after one with this cost.
 pub fn stages_left(done: usize, most: usize, cost: &Cost) -> usize {
     let missing = (cost.physics / cost.data / EXACT_DEFECT_RATIO).log10();
     // what is no number says nothing: then the fewest
-    let typical = (missing / DECADES).round().max(0.0) as usize;
-    let exact = missing <= 0.0 && done >= FEWEST;
+    let typical = (missing / DECADES_A_STAGE).round().max(0.0) as usize;
+    let exact = missing <= 0.0 && done >= LEAST_STAGES;
     let left = if exact {
         0
     } else {
-        typical.max(FEWEST.saturating_sub(done)).max(1)
+        typical.max(LEAST_STAGES.saturating_sub(done)).max(1)
     };
     left.min(most.saturating_sub(done))
 }
@@ -64,13 +64,13 @@ impl Pace {
 
     /// Seconds that batch probably still takes; nobody knows before the first stage is over.
     pub fn of_stages(&self, now: f64) -> Option<f64> {
-        let recent = &self.stages[self.stages.len().saturating_sub(RECENT)..];
+        let recent = &self.stages[self.stages.len().saturating_sub(RECENT_STAGES)..];
         let mean = recent.iter().sum::<f64>() / recent.len() as f64;
         let gone = now - self.pass;
         // a stage may turn out longer than those before it, but is not over
         let left = match self.left {
-            0 => STAGES_AFTER * mean - gone,
-            left => (left as f64 * mean - gone).max(0.5 * mean) + STAGES_AFTER * mean,
+            0 => CLOSING_STAGES * mean - gone,
+            left => (left as f64 * mean - gone).max(0.5 * mean) + CLOSING_STAGES * mean,
         };
         (!recent.is_empty() && left > 0.0).then_some(left)
     }

@@ -14,13 +14,13 @@ use crate::pace::{self, Pace};
 use crate::{interrupt, text};
 
 /// Marks of the bar per pass.
-const MARKS: u64 = 1000;
-const REFINEMENT: &str = "refining the best stage";
-const REDRAW: Duration = Duration::from_millis(200);
+const MARKS_A_PASS: u64 = 1000;
+const REFINEMENT_WORDS: &str = "refining the best stage";
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Seconds between two lines where there is no terminal.
-const BETWEEN: f64 = 10.0;
+const SECONDS_BETWEEN_LINES: f64 = 10.0;
 /// Passes that the small curve shows at the most.
-const CURVE: usize = 16;
+const CURVE_PASSES: usize = 16;
 
 enum Shown {
     Moving(ProgressBar),
@@ -125,7 +125,7 @@ impl Display {
         let place = if let Some(trial) = self.trial {
             format!("trying {trial}")
         } else if self.refines(progress) {
-            REFINEMENT.into()
+            REFINEMENT_WORDS.into()
         } else {
             self.place_of(progress.pass)
         };
@@ -171,7 +171,7 @@ fn moving(settings: &Settings, solver: &dyn Solver) -> ProgressBar {
         starts => starts,
     };
     let bar = if known {
-        ProgressBar::new(passes as u64 * MARKS)
+        ProgressBar::new(passes as u64 * MARKS_A_PASS)
     } else {
         ProgressBar::new_spinner()
     };
@@ -179,7 +179,7 @@ fn moving(settings: &Settings, solver: &dyn Solver) -> ProgressBar {
         bar.set_style(style.progress_chars("━╸─"));
     }
     bar.set_prefix("looking at the data");
-    bar.enable_steady_tick(REDRAW);
+    bar.enable_steady_tick(REDRAW_INTERVAL);
     bar
 }
 
@@ -218,17 +218,17 @@ impl Course {
 
 /// Positive values as a curve of blocks, the logarithm from the least to the greatest.
 fn curve(values: &[f64]) -> String {
-    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const BLOCK_LETTERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let known = values.iter().filter(|v| v.is_finite() && **v > 0.0);
     let logs: Vec<f64> = known.map(|v| v.ln()).collect();
-    let recent = &logs[logs.len().saturating_sub(CURVE)..];
+    let recent = &logs[logs.len().saturating_sub(CURVE_PASSES)..];
     let low = recent.iter().copied().fold(f64::INFINITY, f64::min);
     let size = recent.iter().copied().fold(low, f64::max) - low;
     let block = |v: &f64| {
         if size > 0.0 {
-            BLOCKS[((v - low) / size * 7.0).round() as usize]
+            BLOCK_LETTERS[((v - low) / size * 7.0).round() as usize]
         } else {
-            BLOCKS[3]
+            BLOCK_LETTERS[3]
         }
     };
     recent.iter().map(block).collect()
@@ -285,18 +285,18 @@ impl Observer for Display {
         self.refining |= refines;
         let (place, left) = (self.place(progress), self.left(progress));
         match &self.shown {
-            Shown::Lines if refines => self.line(&format!("{REFINEMENT}, {time}{left}")),
-            Shown::Lines if ended || now > self.line + BETWEEN => {
+            Shown::Lines if refines => self.line(&format!("{REFINEMENT_WORDS}, {time}{left}")),
+            Shown::Lines if ended || now > self.line + SECONDS_BETWEEN_LINES => {
                 self.line(&format!("{place}, {time}{left}"));
             }
             Shown::Moving(bar) => {
                 bar.set_prefix(place);
                 bar.set_message(format!("{left}{}", self.course.shown()));
-                let done = (progress.pass as u64 - 1) * MARKS;
+                let done = (progress.pass as u64 - 1) * MARKS_A_PASS;
                 if self.starts > 1 {
                     bar.set_position(done);
                 } else if !self.solver.converges() {
-                    let part = MARKS * progress.step as u64 / progress.steps.max(1) as u64;
+                    let part = MARKS_A_PASS * progress.step as u64 / progress.steps.max(1) as u64;
                     bar.set_position(done + part);
                 }
             }
@@ -326,8 +326,9 @@ impl Observer for Display {
             // a stage may be long, and what came before it says how the fit is doing
             self.line(&line);
         } else if let Shown::Moving(bar) = &self.shown {
-            bar.set_position(report.pass as u64 * MARKS);
-        } else if [1, self.passes].contains(&report.pass) || now > self.line + BETWEEN {
+            bar.set_position(report.pass as u64 * MARKS_A_PASS);
+        } else if [1, self.passes].contains(&report.pass) || now > self.line + SECONDS_BETWEEN_LINES
+        {
             let part = report.pass as f64 / self.passes as f64;
             let left = self.pace.of_part(now, part).filter(|_| part < 1.0);
             let left = left.map_or(String::new(), |s| {
@@ -348,6 +349,6 @@ mod tests {
         assert_eq!(curve(&[1e4, f64::NAN, 1e2, 0.0, 1.0]), "█▅▁");
         assert_eq!(curve(&[2.0, 2.0]), "▄▄");
         assert_eq!(curve(&[]), "");
-        assert_eq!(curve(&[1.0; 40]).chars().count(), CURVE);
+        assert_eq!(curve(&[1.0; 40]).chars().count(), CURVE_PASSES);
     }
 }

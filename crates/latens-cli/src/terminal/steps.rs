@@ -9,12 +9,12 @@ use latens::solve::{Progress, Trial};
 
 use crate::{interrupt, text};
 
-const REDRAW: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shows how far it is, and stops it when asked to.
 pub struct Steps {
     /// What is done, before the count of it.
-    what: &'static str,
+    task: &'static str,
     bar: Option<ProgressBar>,
     quiet: bool,
     /// What was said last.
@@ -22,18 +22,18 @@ pub struct Steps {
 }
 
 impl Steps {
-    pub fn new(what: &'static str, quiet: bool) -> Self {
+    pub fn new(task: &'static str, quiet: bool) -> Self {
         let bar = (!quiet && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}; {elapsed}") {
                 bar.set_style(style);
             }
-            bar.set_message(what);
-            bar.enable_steady_tick(REDRAW);
+            bar.set_message(task);
+            bar.enable_steady_tick(REDRAW_INTERVAL);
             bar
         });
         Self {
-            what,
+            task,
             bar,
             quiet,
             said: String::new(),
@@ -62,14 +62,14 @@ impl Steps {
 impl Observer for Steps {
     fn trying(&mut self, trial: Option<Trial>) {
         if let Some(trial) = trial {
-            self.say(format!("{}: {trial}", self.what));
+            self.say(format!("{}: {trial}", self.task));
         }
     }
 
     fn progress(&mut self, progress: &Progress) -> bool {
         if progress.passes > 1 && !self.said.contains("held back") {
             let done = progress.pass - 1;
-            self.say(format!("{}: {done} of {} done", self.what, progress.passes));
+            self.say(format!("{}: {done} of {} done", self.task, progress.passes));
         }
         !interrupt::asked()
     }

@@ -80,9 +80,9 @@ fn an_ensemble_keeps_its_members_as_runs() {
     for (k, member) in members.iter().enumerate() {
         let run = format!("run/{}", member["run"].as_str().unwrap());
         assert_eq!(run, format!("run/ensemble/{}", k + 1));
-        let own = facts(&place, &run);
-        assert_eq!(own["seed"], member["seed"]);
-        assert_eq!(own["records"][0]["nrmse"], member["nrmse"][0]);
+        let facts_of_member = facts(&place, &run);
+        assert_eq!(facts_of_member["seed"], member["seed"]);
+        assert_eq!(facts_of_member["records"][0]["nrmse"], member["nrmse"][0]);
         assert!(place.path(&format!("{run}/weights.safetensors")).is_file());
     }
     assert!(object["records"][0]["nrmse"]["truth_v"].as_f64().unwrap() < 0.1);
@@ -223,8 +223,8 @@ fn an_interrupted_fit_leaves_a_run_that_goes_on() {
 
 /// The files that are all of what was learned.
 fn learned(place: &Place, run: &str) -> Vec<Vec<u8>> {
-    let each = ["weights.safetensors", "states.csv"];
-    let files = each.map(|file| std::fs::read(place.path(&format!("{run}/{file}"))).unwrap());
+    let names = ["weights.safetensors", "states.csv"];
+    let files = names.map(|file| std::fs::read(place.path(&format!("{run}/{file}"))).unwrap());
     files.to_vec()
 }
 

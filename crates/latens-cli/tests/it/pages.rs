@@ -38,12 +38,12 @@ fn the_page_of_a_fit_is_that_of_its_folder() {
             "fit model.toml record.csv --passes 2 -q {options} -o {name}"
         ));
         place.succeeds(&format!("report {name} -o {name}.html"));
-        let (own, again) = (
+        let (first, again) = (
             place.read(&format!("{name}/report.html")),
             place.read(&format!("{name}.html")),
         );
-        let differing = own.lines().zip(again.lines()).find(|(a, b)| a != b);
-        assert!(own == again, "{name}: {differing:?}");
+        let differing = first.lines().zip(again.lines()).find(|(a, b)| a != b);
+        assert!(first == again, "{name}: {differing:?}");
     }
 }
 

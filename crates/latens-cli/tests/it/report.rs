@@ -76,20 +76,20 @@ fn what_is_missing_or_wrong_is_said() {
 #[test]
 fn figures_for_papers() {
     let place = fitted();
-    for (what, size) in [
+    for (figure, size) in [
         ("states", 2),
         ("equation", 3),
         ("field", 1),
         ("convergence", 3),
         ("innovations", 3),
     ] {
-        place.succeeds(&format!("plot run --what {what} -o {what}.svg"));
-        let svg = place.read(&format!("{what}.svg"));
-        assert!(svg.matches("class=\"frame\"").count() >= size, "{what}");
-        assert!(!svg.contains("var(") && !svg.contains("NaN"), "{what}");
+        place.succeeds(&format!("plot run --what {figure} -o {figure}.svg"));
+        let svg = place.read(&format!("{figure}.svg"));
+        assert!(svg.matches("class=\"frame\"").count() >= size, "{figure}");
+        assert!(!svg.contains("var(") && !svg.contains("NaN"), "{figure}");
         for (ending, with) in [("png", b"\x89PNG"), ("pdf", b"%PDF")] {
-            let name = format!("{what}.{ending}");
-            place.succeeds(&format!("plot run --what {what} -o {name}"));
+            let name = format!("{figure}.{ending}");
+            place.succeeds(&format!("plot run --what {figure} -o {name}"));
             let file = fs::read(place.path(&name)).unwrap();
             assert!(file.starts_with(with) && file.len() > 5000, "{name}");
         }

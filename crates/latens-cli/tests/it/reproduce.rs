@@ -48,10 +48,10 @@ fn a_grid_is_run_scored_and_resumed() {
             (&entry["system"], &entry["status"]),
             (&"harmonic-oscillator".into(), &"ok".into())
         );
-        let of = |name: &str| entry["nrmse"][name].as_f64().unwrap();
+        let error = |name: &str| entry["nrmse"][name].as_f64().unwrap();
         let mean = entry["nrmse_mean"].as_f64().unwrap();
-        assert!((mean - (of("z") + of("v")) / 2.0).abs() < 1e-12 * mean);
-        assert_eq!(entry["nrmse_hidden"].as_f64().unwrap(), of("v"));
+        assert!((mean - (error("z") + error("v")) / 2.0).abs() < 1e-12 * mean);
+        assert_eq!(entry["nrmse_hidden"].as_f64().unwrap(), error("v"));
         assert!(entry["heldout_mean"].is_f64() && entry["seconds"].is_f64());
     }
     let csv = place.read("out/table.csv");
@@ -106,8 +106,11 @@ fn a_grid_is_run_scored_and_resumed() {
 /// nothing that a browser would have to fetch.
 fn the_page_shows_it(page: &str, results: &[Value]) {
     let median = |method: &str| {
-        let own = results.iter().filter(|r| r["method"] == method);
-        own.map(|r| r["nrmse_mean"].as_f64().unwrap()).sum::<f64>() / 2.0
+        let results = results.iter().filter(|r| r["method"] == method);
+        results
+            .map(|r| r["nrmse_mean"].as_f64().unwrap())
+            .sum::<f64>()
+            / 2.0
     };
     let order = ["node", "pr-ssm"].map(|m| (m, median(m)));
     let best = if order[0].1 < order[1].1 {

@@ -27,11 +27,11 @@ fn settings(place: &Place) -> Value {
 /// Role, file and number of samples of each record.
 fn records(object: &Value) -> Vec<(&str, &str, u64)> {
     let records = object["records"].as_array().unwrap().iter();
-    let each = records.map(|r| {
+    let rows = records.map(|r| {
         let [role, file] = ["role", "file"].map(|key| r[key].as_str().unwrap());
         (role, file, r["scored"].as_u64().unwrap())
     });
-    each.collect()
+    rows.collect()
 }
 
 #[test]
@@ -138,21 +138,21 @@ fn the_best_of_several_starts_is_kept() {
 #[test]
 fn what_is_given_is_not_estimated() {
     let place = with_records();
-    let of = |options: &str| {
+    let estimated = |options: &str| {
         fit(&place, &format!("--passes 2 {options}"));
         let s = settings(&place);
         ["estimate_noise", "estimate_prior"].map(|k| s[k].as_bool().unwrap())
     };
-    assert_eq!(of(""), [true, true]);
-    assert_eq!(of("--parameter-variance 0.5"), [true, false]);
+    assert_eq!(estimated(""), [true, true]);
+    assert_eq!(estimated("--parameter-variance 0.5"), [true, false]);
     fit(&place, "--passes 2 --measurement-variance z=1e-6");
     let facts: Value = serde_json::from_str(&place.read("run/fit.json")).unwrap();
     assert_eq!(facts["noise"]["measurement"][0], 1e-6);
     assert_eq!(
-        of("--parameter-variance 0.5 --estimate-prior"),
+        estimated("--parameter-variance 0.5 --estimate-prior"),
         [true, true]
     );
-    assert_eq!(of("--estimate-noise=false"), [false, true]);
+    assert_eq!(estimated("--estimate-noise=false"), [false, true]);
     // all process noise given: nothing is left to tighten
     let stages = |options: &str| {
         fit(&place, options);

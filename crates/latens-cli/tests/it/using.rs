@@ -131,13 +131,16 @@ fn a_new_record_is_predicted_and_a_constant_adapted() {
     assert_eq!(table.lines().next(), Some(header));
     assert_eq!(table.lines().count(), 1 + 1501 - 600);
 
-    let own = object(
+    let prediction = object(
         &place,
         "predict run record.csv other.csv --json -o both.csv",
     );
-    let roles = [&own["records"][0]["role"], &own["records"][1]["role"]];
+    let roles = [
+        &prediction["records"][0]["role"],
+        &prediction["records"][1]["role"],
+    ];
     assert_eq!(roles, ["train", "test"]);
-    assert_eq!(own["records"][0]["warmup"], 100);
+    assert_eq!(prediction["records"][0]["warmup"], 100);
     assert!(place.path("both_1.csv").is_file() && place.path("both_2.csv").is_file());
 
     let shown = place.fails(1, "predict run worn.csv --adapt drug");
@@ -161,14 +164,14 @@ fn hidden_states_of_a_new_record_are_estimated() {
         &place,
         "estimate run other.csv --smooth --json -o smoothed.csv",
     );
-    let of = |object: &Value, what: &str| object["records"][0][what].clone();
+    let entry = |object: &Value, key: &str| object["records"][0][key].clone();
     assert_eq!(
         (&filter["mode"], &smoother["mode"]),
         (&"filter".into(), &"smoother".into())
     );
-    let consistency = of(&filter, "consistency").as_f64().unwrap();
+    let consistency = entry(&filter, "consistency").as_f64().unwrap();
     assert!((0.5..2.0).contains(&consistency), "{filter:#}");
-    let error = |object: &Value| of(object, "nrmse")["truth_v"].as_f64().unwrap();
+    let error = |object: &Value| entry(object, "nrmse")["truth_v"].as_f64().unwrap();
     assert!(
         error(&smoother) < error(&filter) && error(&filter) < 0.1,
         "{filter:#}"
@@ -183,7 +186,7 @@ fn hidden_states_of_a_new_record_are_estimated() {
         "estimate run worn.csv --loosen 1e-3 --json -o wrong.csv",
     );
     assert!(
-        of(&wrong, "consistency").as_f64().unwrap() > 4.0,
+        entry(&wrong, "consistency").as_f64().unwrap() > 4.0,
         "{wrong:#}"
     );
     let warning = wrong["warnings"][0]["text"].as_str().unwrap();
@@ -527,8 +530,8 @@ fn a_constant_that_varies_needs_several_records() {
     assert!((alone["value"].as_f64().unwrap() - 4.0).abs() < 0.1);
     place.succeeds("fit one.toml one.csv two.csv --fix k=4.2 -o fixed");
     let both = constant("fit one.toml one.csv two.csv -o both");
-    let own = both["population"]["records"].as_array().unwrap();
-    for (record, truth) in own.iter().zip([4.0, 4.5]) {
+    let members = both["population"]["records"].as_array().unwrap();
+    for (record, truth) in members.iter().zip([4.0, 4.5]) {
         assert!(
             (record["value"].as_f64().unwrap() - truth).abs() < 0.1,
             "{both}"

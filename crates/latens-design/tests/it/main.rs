@@ -155,7 +155,7 @@ fn fast_motion_tells_frictions_apart() {
         .replace("air = { guess = 0.1 }\n", "")
         .replace("air = 0.3\n", "");
     let other = Model::from_text("linear", &other).unwrap();
-    let of = |reach: f64, between: Vec<Model>| {
+    let designed = |reach: f64, between: Vec<Model>| {
         let space = Space {
             inputs: vec![("u".into(), Family::Sine([-reach, reach]))],
             count: 3,
@@ -167,8 +167,8 @@ fn fast_motion_tells_frictions_apart() {
         };
         design(&fit, &options, &Unwatched).unwrap().designed
     };
-    let fast = of(8.0, vec![model.clone(), other.clone()]);
-    let slow = of(0.02, vec![model.clone(), other]);
+    let fast = designed(8.0, vec![model.clone(), other.clone()]);
+    let slow = designed(0.02, vec![model.clone(), other]);
     let apart = |d: &latens_design::Designed| d.experiments[0].apart.unwrap();
     assert!(
         apart(&fast) > 3.0 && apart(&slow) < 1.0,
@@ -186,7 +186,7 @@ fn fast_motion_tells_frictions_apart() {
         "{:?}",
         fast.verdict
     );
-    let same = of(8.0, vec![model.clone(), model]);
+    let same = designed(8.0, vec![model.clone(), model]);
     assert!(apart(&same) < 1e-6, "{}", apart(&same));
 }
 

@@ -12,8 +12,10 @@ use latens_distill::samples::Target;
 fn points(count: usize, bounds: &[(f64, f64)]) -> Vec<Vec<f64>> {
     let golden = |k: usize, j: usize| (0.5 + k as f64 * [0.7549, 0.5698, 0.3141][j]).fract();
     let point = |k: usize| {
-        let each = bounds.iter().enumerate();
-        each.map(|(j, (a, b))| a + (b - a) * golden(k, j)).collect()
+        let ranges = bounds.iter().enumerate();
+        ranges
+            .map(|(j, (a, b))| a + (b - a) * golden(k, j))
+            .collect()
     };
     (0..count).map(point).collect()
 }

@@ -146,11 +146,11 @@ impl Onnx<'_> {
         let minus = self.number(-PI);
         let turn = self.op("Where", &[&below, &minus, &pi]);
         let turned = self.op("Add", &[&angle, &turn]);
-        let behind = self.op("Less", &[x, &zero]);
+        let is_negative = self.op("Less", &[x, &zero]);
         let aside = self.op("Equal", &[x, &zero]);
         let sign = self.op("Sign", &[y]);
         let right = self.op("Mul", &[&sign, &half]);
-        let angle = self.op("Where", &[&behind, &turned, &angle]);
+        let angle = self.op("Where", &[&is_negative, &turned, &angle]);
         self.op("Where", &[&aside, &right, &angle])
     }
 
@@ -202,7 +202,7 @@ impl Onnx<'_> {
             at = self.op("Add", &[&start, &within]);
         }
         pieces.push((x[n - 1], y[n - 1], last));
-        let named = |what: &str| format!("table{table}_{what}");
+        let named = |part: &str| format!("table{table}_{part}");
         self.place(&named("points"), &[1, n], x);
         self.place(
             &named("x"),
@@ -225,7 +225,7 @@ impl Onnx<'_> {
         let count = self.op("ReduceSum", &[&ones, &axis]);
         let piece = self.cast(&count, Kind::Int64);
         let [x0, y0, slope] =
-            ["x", "y", "slope"].map(|what| self.op("Gather", &[&named(what), &piece]));
+            ["x", "y", "slope"].map(|part| self.op("Gather", &[&named(part), &piece]));
         let along = self.op("Sub", &[&at, &x0]);
         let rise = self.op("Mul", &[&slope, &along]);
         self.op("Add", &[&y0, &rise])

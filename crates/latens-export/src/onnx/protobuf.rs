@@ -55,7 +55,7 @@ pub fn tensor(name: &str, kind: Kind, shape: &[usize], raw: &[u8]) -> Message {
 
 /// An operation; attributes are whole numbers.
 pub fn node(op: &str, inputs: &[&str], output: &str, attributes: &[(&str, i64)]) -> Message {
-    const INT: i64 = 2;
+    const INTEGER_ATTRIBUTE: i64 = 2;
     let mut node = Message::default();
     for input in inputs {
         node = node.bytes(1, input);
@@ -63,7 +63,7 @@ pub fn node(op: &str, inputs: &[&str], output: &str, attributes: &[(&str, i64)])
     node = node.bytes(2, output).bytes(4, op);
     for (name, value) in attributes {
         let attribute = Message::default().bytes(1, name).number(3, *value);
-        node = node.message(5, &attribute.number(20, INT));
+        node = node.message(5, &attribute.number(20, INTEGER_ATTRIBUTE));
     }
     node
 }
@@ -90,8 +90,8 @@ pub struct Graph {
 /// The file of a graph.
 pub fn model(name: &str, about: &str, graph: &Graph) -> Vec<u8> {
     // of 2022: read by all runtimes since, and by those to come
-    const OPERATORS: i64 = 17;
-    const FORMAT: i64 = 8;
+    const OPERATOR_SET: i64 = 17;
+    const FORMAT_VERSION: i64 = 8;
     let mut inside = Message::default();
     for node in &graph.nodes {
         inside = inside.message(1, node);
@@ -106,9 +106,9 @@ pub fn model(name: &str, about: &str, graph: &Graph) -> Vec<u8> {
             inside = inside.message(field, message);
         }
     }
-    let operators = Message::default().bytes(1, "").number(2, OPERATORS);
+    let operators = Message::default().bytes(1, "").number(2, OPERATOR_SET);
     let model = Message::default()
-        .number(1, FORMAT)
+        .number(1, FORMAT_VERSION)
         .bytes(2, "latens")
         .bytes(3, env!("CARGO_PKG_VERSION"))
         .bytes(6, about)

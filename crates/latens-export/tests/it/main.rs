@@ -76,8 +76,8 @@ fn files_that_exist_stay() {
 fn an_export_repeats() {
     let fit = latens::example_fit();
     for (name, target, _) in Target::NAMES {
-        let [one, two] = [(); 2].map(|()| export(&fit, target, "model").unwrap().files);
-        for (a, b) in one.iter().zip(&two) {
+        let [first, second] = [(); 2].map(|()| export(&fit, target, "model").unwrap().files);
+        for (a, b) in first.iter().zip(&second) {
             // a compiler may write what it likes into a library
             let is_unit = matches!(target, Target::Fmu(_));
             assert!(is_unit || a.bytes == b.bytes, "{name}");

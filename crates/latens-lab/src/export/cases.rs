@@ -14,10 +14,10 @@ use rand_pcg::Pcg64;
 use crate::files::file_error;
 
 /// A model file with every word of the language in it.
-pub const EVERY: &str = include_str!("every.toml");
+pub const EVERY_WORD_MODEL: &str = include_str!("every.toml");
 
 /// A model that is stepped by an implicit method.
-const STIFF: &str = include_str!("../../models/stiff/tank-reactor.toml");
+const STIFF_MODEL: &str = include_str!("../../models/stiff/tank-reactor.toml");
 
 /// A built-in system without a truth is given one.
 const EMPS_TRUTH: &str = r#"
@@ -32,7 +32,7 @@ steps = 5000
 inputs = { u = "2*sin(3*t) + sin(7*t)" }
 "#;
 
-/// The systems: the built-in ones, and [`EVERY`].
+/// The systems: the built-in ones, and [`EVERY_WORD_MODEL`].
 pub fn names() -> Vec<&'static str> {
     let built_in = systems::SYSTEMS.iter().map(|(name, _)| *name);
     built_in.chain(["every-word"]).collect()
@@ -44,10 +44,10 @@ pub fn names() -> Vec<&'static str> {
 /// Those of simulations and fits.
 pub fn learn(name: &str, samples: usize, steps: usize) -> Result<(Fit, Record), Error> {
     let model = match name {
-        "every-word" => Model::from_text(name, EVERY)?,
-        "stiff" => Model::from_text(name, STIFF)?,
+        "every-word" => Model::from_text(name, EVERY_WORD_MODEL)?,
+        "stiff" => Model::from_text(name, STIFF_MODEL)?,
         "stiff, by halves" => {
-            let text = STIFF.replace("\"sdirk4\"", "\"implicit-midpoint\"");
+            let text = STIFF_MODEL.replace("\"sdirk4\"", "\"implicit-midpoint\"");
             // of second order: with a tolerance of 1e-6 it takes many more steps
             let text = text.replace("tolerance = 1e-6", "tolerance = 1e-3");
             Model::from_text(name, &text)?
@@ -106,10 +106,10 @@ impl Reference {
         let steps = record.len() - 1;
         let start = fit.start(&[]);
         let run = free_run(fit, record, &start);
-        const OFF: f64 = 1e-9;
-        let off: Vec<f64> = start.iter().map(|x| x * (1.0 + OFF)).collect();
+        const RELATIVE_OFFSET: f64 = 1e-9;
+        let off: Vec<f64> = start.iter().map(|x| x * (1.0 + RELATIVE_OFFSET)).collect();
         let other = free_run(fit, record, &off);
-        let growth = deviation(&run, &other, start.len()) / OFF;
+        let growth = deviation(&run, &other, start.len()) / RELATIVE_OFFSET;
         let mut stream = fit.stream(Options::default())?;
         let (mut samples, mut estimates) = (vec![], vec![]);
         for k in 0..=steps {
@@ -181,8 +181,9 @@ fn at_random(fit: &Fit, count: usize) -> Vec<Vec<f64>> {
     let ranges: Vec<(f64, f64)> = time.into_iter().chain(states).chain(twice).collect();
     let mut random = Pcg64::seed_from_u64(19);
     let mut point = || {
-        let each = ranges.iter();
-        each.map(|(low, high)| low + (high - low) * random.random::<f64>())
+        let ranges = ranges.iter();
+        ranges
+            .map(|(low, high)| low + (high - low) * random.random::<f64>())
             .collect()
     };
     (0..count).map(|_| point()).collect()
@@ -195,7 +196,7 @@ pub fn values_at(fit: &Fit, points: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let span = stepper.span(stepper.dt());
     let (mut scratch, mut ws) = (stepper.scratch(), model.system.workspace());
     let mut value = vec![0.0; 2 * n + model.measurements.len()];
-    let each = points.iter().map(|point| {
+    let values = points.iter().map(|point| {
         let at = Point {
             time: point[0],
             state: &point[1..=n],
@@ -209,15 +210,18 @@ pub fn values_at(fit: &Fit, points: &[Vec<f64>]) -> Vec<Vec<f64>> {
         model.system.measure(&mut ws, at, output);
         value.clone()
     });
-    each.collect()
+    values.collect()
 }
 
 /// A little more than where some values are.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    const MORE: f64 = 0.1;
+    const RANGE_MARGIN: f64 = 0.1;
     let start = (f64::INFINITY, f64::NEG_INFINITY);
     let (low, high) = values.fold(start, |(low, high), v| (low.min(v), high.max(v)));
-    (low - MORE * (high - low), high + MORE * (high - low))
+    (
+        low - RANGE_MARGIN * (high - low),
+        high + RANGE_MARGIN * (high - low),
+    )
 }
 
 /// A free run with the inputs of a record.

@@ -42,9 +42,9 @@ def numpy_client():
     e = module()
     more = (lambda v: (v,)) if first_order else (lambda v: ())
     values = [e.f(X.T, U.T, T), e.step(X.T, U.T, T, *more(V.T)), e.h(X.T, U.T, T)]
-    one = np.concatenate([e.f(X[0], U[0], T[0]), e.step(X[0], U[0], T[0], *more(V[0])), e.h(X[0], U[0], T[0])])
+    single = np.concatenate([e.f(X[0], U[0], T[0]), e.step(X[0], U[0], T[0], *more(V[0])), e.h(X[0], U[0], T[0])])
     values = np.concatenate([np.broadcast_to(v, (len(v), len(T))) for v in values]).T
-    assert np.allclose(values[0], one, rtol=1e-11, atol=1e-13)
+    assert np.allclose(values[0], single, rtol=1e-11, atol=1e-13)
     return values, free_run(lambda x, u, t, v: e.step(x, u, t, *more(v)))
 
 
@@ -108,9 +108,10 @@ def fmu_client(version):
     assert not problems, problems
     description = fmpy.read_model_description(str(path))
     unpacked = fmpy.extract(str(path))
-    of = {v.name: v.valueReference for v in description.modelVariables}
+    references = {v.name: v.valueReference for v in description.modelVariables}
     x_refs, u_refs, y_refs = (shape["references"][k] for k in ("states", "inputs", "outputs"))
-    assert sorted(x_refs + u_refs + y_refs) == sorted(set(x_refs + u_refs + y_refs)) and set(u_refs) <= set(of.values())
+    all_refs = x_refs + u_refs + y_refs
+    assert sorted(all_refs) == sorted(set(all_refs)) and set(u_refs) <= set(references.values())
     common = dict(guid=description.guid, unzipDirectory=unpacked, instanceName="test")
     if version == 2:
         from fmpy.fmi2 import FMU2Model as Exchange, FMU2Slave as Slave

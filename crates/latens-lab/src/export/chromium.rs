@@ -51,12 +51,12 @@ pub(super) fn run(folder: &Path) -> Result<bool, Error> {
                 place = folder.display()
             ))
         })?;
-    for what in ["values", "run"] {
-        let rows = found[what].as_array().into_iter().flatten();
+    for part in ["values", "run"] {
+        let rows = found[part].as_array().into_iter().flatten();
         // what is no number is null in JSON
         let numbers = rows.flat_map(|row| row.as_array().into_iter().flatten());
         let bytes = numbers.flat_map(|v| v.as_f64().unwrap_or(f64::NAN).to_le_bytes());
-        let path = folder.join(format!("chromium-{what}.bin"));
+        let path = folder.join(format!("chromium-{part}.bin"));
         let bytes: Vec<u8> = bytes.collect();
         fs::write(&path, bytes).map_err(|e| file_error("write", &path, e))?;
     }

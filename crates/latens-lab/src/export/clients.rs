@@ -13,7 +13,7 @@ use super::cases::{deviation, deviation_of, free_run, values_at};
 use super::chromium;
 use super::{Found, Reference};
 use crate::files::file_error;
-use crate::gallery::rival::PYTHON;
+use crate::gallery::rival::PYTHON_VARIABLE;
 
 /// Somebody who runs what was exported.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub const CLIENTS: &[Client] = &[
 ];
 
 /// What says that a client is not there.
-const MISSING: i32 = 77;
+const MISSING_EXIT_CODE: i32 = 77;
 
 /// The C compiler, where there is one.
 fn compiler() -> Option<&'static str> {
@@ -82,14 +82,14 @@ pub(super) fn run(
     if matches!(client.kind, Kind::Latens) {
         return read_back(fit, folder, reference);
     }
-    let there = match client.kind {
+    let available = match client.kind {
         Kind::Latens => true,
         Kind::Python => python(client.name, folder)?,
         Kind::C => compiled(folder)?,
         Kind::Node => node(folder)?,
         Kind::Chromium => chromium::run(folder)?,
     };
-    if !there {
+    if !available {
         return Ok(Found::Missing);
     }
     let (n, c) = (fit.model.states.len(), fit.model.measurements.len());
@@ -137,7 +137,7 @@ fn read_back(fit: &Fit, folder: &Path, reference: &Reference) -> Result<Found, E
 /// Runs the check of a Python library; `false` where it is not there.
 fn python(name: &str, folder: &Path) -> Result<bool, Error> {
     const SCRIPT: &str = include_str!("check.py");
-    let interpreter = env::var(PYTHON).unwrap_or_else(|_| "python3".into());
+    let interpreter = env::var(PYTHON_VARIABLE).unwrap_or_else(|_| "python3".into());
     let script = folder.join("check.py");
     fs::write(&script, SCRIPT).map_err(|e| file_error("write", &script, e))?;
     start(Command::new(interpreter).arg(script).arg(name).arg(folder))
@@ -192,7 +192,7 @@ pub(super) fn output_of(command: &mut Command) -> Result<Option<Vec<u8>>, Error>
     let Ok(output) = command.output() else {
         return Ok(None);
     };
-    if output.status.code() == Some(MISSING) {
+    if output.status.code() == Some(MISSING_EXIT_CODE) {
         return Ok(None);
     }
     if output.status.success() {
@@ -206,10 +206,10 @@ pub(super) fn output_of(command: &mut Command) -> Result<Option<Vec<u8>>, Error>
 fn read(
     folder: &Path,
     client: &str,
-    what: &str,
+    part: &str,
     width: usize,
 ) -> Result<Option<Vec<Vec<f64>>>, Error> {
-    let path = folder.join(format!("{client}-{what}.bin"));
+    let path = folder.join(format!("{client}-{part}.bin"));
     if !path.exists() {
         return Ok(None);
     }

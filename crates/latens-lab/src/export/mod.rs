@@ -17,7 +17,7 @@ use latens_export::{Fmi, Target, export};
 use serde::Serialize;
 use serde_json::json;
 
-pub use cases::{EVERY, Reference, learn, names};
+pub use cases::{EVERY_WORD_MODEL, Reference, learn, names};
 pub use clients::{CLIENTS, Client};
 pub use table::{Done, Request, all};
 
@@ -88,8 +88,8 @@ pub fn prepare(
             _ => "exported",
         };
         match export(fit, target, stem) {
-            Ok(made) => {
-                for file in made.files {
+            Ok(exported) => {
+                for file in exported.files {
                     let path = folder.join(&file.name);
                     fs::write(&path, &file.bytes).map_err(|e| file_error("write", &path, e))?;
                 }
@@ -129,25 +129,27 @@ fn shape(fit: &Fit) -> serde_json::Value {
 /// A few arguments of each network, and what it makes of them.
 fn networks(fit: &Fit) -> Vec<serde_json::Value> {
     let system = &fit.model.system;
-    let each = system.networks().iter().zip(system.weight_ranges());
-    each.map(|(network, range)| {
-        let mut trace = network.trace();
-        let (mut arguments, mut values) = (vec![], vec![]);
-        for k in 0..5 {
-            let scaling = network.scaling.center.iter().zip(&network.scaling.scale);
-            let row = scaling.enumerate();
-            let row = row.map(|(j, (center, scale))| center + scale * ((3 * k + j) as f64).sin());
-            let row: Vec<f64> = row.collect();
-            for (j, value) in row.iter().enumerate() {
-                network.set_argument(&mut trace, j, *value);
+    let pairs = system.networks().iter().zip(system.weight_ranges());
+    pairs
+        .map(|(network, range)| {
+            let mut trace = network.trace();
+            let (mut arguments, mut values) = (vec![], vec![]);
+            for k in 0..5 {
+                let scaling = network.scaling.center.iter().zip(&network.scaling.scale);
+                let row = scaling.enumerate();
+                let row =
+                    row.map(|(j, (center, scale))| center + scale * ((3 * k + j) as f64).sin());
+                let row: Vec<f64> = row.collect();
+                for (j, value) in row.iter().enumerate() {
+                    network.set_argument(&mut trace, j, *value);
+                }
+                network.evaluate(&fit.theta[range.clone()], &mut trace);
+                arguments.push(row);
+                values.push(trace.output.clone());
             }
-            network.evaluate(&fit.theta[range.clone()], &mut trace);
-            arguments.push(row);
-            values.push(trace.output.clone());
-        }
-        json!({ "file": network.name, "arguments": arguments, "values": values })
-    })
-    .collect()
+            json!({ "file": network.name, "arguments": arguments, "values": values })
+        })
+        .collect()
 }
 
 /// One client on a fit that is [`prepare`]d in a folder.

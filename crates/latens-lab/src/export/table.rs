@@ -35,9 +35,9 @@ pub struct Done {
 }
 
 /// Samples that a fit learns from.
-const LEARNED: usize = 600;
+const LEARNED_SAMPLES: usize = 600;
 /// Whose filter is timed.
-const TIMED: &str = "hodgkin-huxley";
+const TIMED_SYSTEM: &str = "hodgkin-huxley";
 
 /// Exports each system to every target and runs all clients.
 ///
@@ -52,13 +52,13 @@ pub fn all(request: &Request) -> Result<Done, Error> {
     let (mut systems, mut found, mut growths, mut times) = (vec![], vec![], vec![], None);
     for name in known.iter().filter(is_chosen) {
         host::note(name);
-        let (fit, record) = learn(name, LEARNED, request.steps)?;
+        let (fit, record) = learn(name, LEARNED_SAMPLES, request.steps)?;
         let folder = request.output.join(name);
         let prepared = prepare(&fit, &record, &folder, request.points)?;
         for client in CLIENTS {
             found.push(run(client, &fit, &folder, &prepared)?);
         }
-        if name == TIMED {
+        if name == TIMED_SYSTEM {
             times = timed(&fit, &prepared.reference, &folder)?;
         }
         growths.push(prepared.reference.growth);
@@ -91,11 +91,11 @@ fn deviations(systems: &[&str], found: &[Deviation], growths: &[f64]) -> String 
         let _ = writeln!(text, "| {name} | {client} | {} |", cells.join(" | "));
     };
     for client in CLIENTS {
-        let of = |part: &dyn Fn(&Found) -> String| -> Vec<String> {
-            let own = found.iter().filter(|d| d.client == client.name);
-            own.map(|d| part(&d.found)).collect()
+        let by_fit = |part: &dyn Fn(&Found) -> String| -> Vec<String> {
+            let deviations = found.iter().filter(|d| d.client == client.name);
+            deviations.map(|d| part(&d.found)).collect()
         };
-        let cells = of(&|found| match found {
+        let cells = by_fit(&|found| match found {
             Found::Missing => "not here".into(),
             Found::Refused(reason) => reason.clone(),
             Found::Deviates {
@@ -111,7 +111,7 @@ fn deviations(systems: &[&str], found: &[Deviation], growths: &[f64]) -> String 
             }
         });
         row(client.shown, client.name, &cells);
-        let filter = of(&|found| match found {
+        let filter = by_fit(&|found| match found {
             Found::Deviates { filter, .. } => shown(*filter),
             _ => "—".into(),
         });
@@ -137,7 +137,7 @@ struct Times {
 impl Times {
     fn table(&self) -> String {
         let mut text = format!(
-            "\n| filter of {TIMED} | processor time a sample | beside C |\n|---|---|---|\n"
+            "\n| filter of {TIMED_SYSTEM} | processor time a sample | beside C |\n|---|---|---|\n"
         );
         let program = self
             .program
@@ -220,8 +220,8 @@ fn program(fit: &Fit, reference: &Reference, folder: &Path) -> Result<Option<f64
             let status = command.status();
             status.map_err(|e| file_error("run", &latens, e))?;
         }
-        let taken = children().zip(before).map(|(after, before)| after - before);
-        Ok(taken.unwrap_or(f64::NAN) / PASSES as f64)
+        let seconds = children().zip(before).map(|(after, before)| after - before);
+        Ok(seconds.unwrap_or(f64::NAN) / PASSES as f64)
     };
     let all = reference.samples.len();
     let time = (seconds(all)? - seconds(1)?) / (all - 1) as f64;

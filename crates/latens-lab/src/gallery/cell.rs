@@ -18,7 +18,7 @@ use crate::host;
 /// Held-out records of each problem.
 pub const TESTS: usize = 2;
 /// Standard deviations on each side of a band that holds 95 %.
-const BAND: f64 = 1.96;
+const BAND_DEVIATIONS: f64 = 1.96;
 
 /// Which cell.
 #[derive(Debug, Clone, Copy)]
@@ -106,18 +106,19 @@ pub struct Errors {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Coverage {
     pub inside: usize,
-    pub of: usize,
+    #[serde(rename = "of")]
+    pub count: usize,
 }
 
 impl Coverage {
     pub fn part(self) -> Option<f64> {
-        (self.of > 0).then(|| self.inside as f64 / self.of as f64)
+        (self.count > 0).then(|| self.inside as f64 / self.count as f64)
     }
 
     pub fn and(self, other: Self) -> Self {
         Self {
             inside: self.inside + other.inside,
-            of: self.of + other.of,
+            count: self.count + other.count,
         }
     }
 }
@@ -134,7 +135,7 @@ pub struct Constant {
 
 /// What Latens came to.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Own {
+pub struct LatensResult {
     pub errors: Errors,
     /// Of the measured channels, without the sensors' noise.
     pub bands_measured: Coverage,
@@ -159,7 +160,7 @@ pub struct Cell {
     pub noise: f64,
     pub seed: u64,
     /// What Latens came to, or why it came to nothing.
-    pub latens: Option<Own>,
+    pub latens: Option<LatensResult>,
     pub failure: Option<String>,
     /// Of the processor, one thread.
     pub seconds: f64,
@@ -170,9 +171,9 @@ pub struct Cell {
 impl Cell {
     /// In bands, of measured channels and of hidden states.
     pub fn coverage(&self) -> Coverage {
-        let own = self.latens.as_ref();
-        own.map_or(Coverage::default(), |own| {
-            own.bands_measured.and(own.bands_hidden)
+        let result = self.latens.as_ref();
+        result.map_or(Coverage::default(), |result| {
+            result.bands_measured.and(result.bands_hidden)
         })
     }
 
@@ -199,11 +200,11 @@ pub struct Run {
 }
 
 impl From<&Prediction> for Run {
-    fn from(made: &Prediction) -> Self {
+    fn from(prediction: &Prediction) -> Self {
         Self {
-            from: made.from,
-            states: made.states.as_slice().to_vec(),
-            outputs: made.outputs.as_slice().to_vec(),
+            from: prediction.from,
+            states: prediction.states.as_slice().to_vec(),
+            outputs: prediction.outputs.as_slice().to_vec(),
         }
     }
 }
@@ -272,20 +273,25 @@ fn inside(
     deviations: impl Iterator<Item = f64>,
     truth: impl Iterator<Item = f64>,
 ) -> Coverage {
-    let each = run.zip(deviations).zip(truth);
-    let hits = each.map(|((x, std), t)| usize::from((x - t).abs() <= BAND * std));
+    let samples = run.zip(deviations).zip(truth);
+    let hits = samples.map(|((x, std), t)| usize::from((x - t).abs() <= BAND_DEVIATIONS * std));
     hits.fold(Coverage::default(), |sum, inside| {
-        sum.and(Coverage { inside, of: 1 })
+        sum.and(Coverage { inside, count: 1 })
     })
 }
 
 /// Counts what lies in the bands of a prediction: of measured channels, of hidden states.
-fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) -> [Coverage; 2] {
-    let (c, n, from) = (clean.d_y, model.states.len(), made.from);
+fn bands(
+    model: &Model,
+    records: &Records,
+    clean: &Record,
+    prediction: &Prediction,
+) -> [Coverage; 2] {
+    let (c, n, from) = (clean.d_y, model.states.len(), prediction.from);
     let mut counted = [Coverage::default(); 2];
     for k in 0..c {
-        let run = column(made.outputs.as_slice(), k, c, 0);
-        let deviations = column(made.output_deviations.as_slice(), k, c, 0);
+        let run = column(prediction.outputs.as_slice(), k, c, 0);
+        let deviations = column(prediction.output_deviations.as_slice(), k, c, 0);
         let truth = column(&clean.outputs, k, c, from);
         counted[0] = counted[0].and(inside(run, deviations, truth));
     }
@@ -293,8 +299,8 @@ fn bands(model: &Model, records: &Records, clean: &Record, made: &Prediction) ->
     let truth = clean.truth.as_deref().unwrap_or(&[]);
     for (i, j) in shared(model, &records.right) {
         if !shown.contains(&Some(i)) {
-            let run = column(made.states.as_slice(), i, n, 0);
-            let deviations = column(made.deviations.as_slice(), i, n, 0);
+            let run = column(prediction.states.as_slice(), i, n, 0);
+            let deviations = column(prediction.deviations.as_slice(), i, n, 0);
             let truth = column(truth, j, clean.d_x, from);
             counted[1] = counted[1].and(inside(run, deviations, truth));
         }
@@ -318,7 +324,7 @@ impl Observer for Quiet {
 impl Watch for Quiet {}
 
 /// Fits a variant to the training record with defaults, and looks at the held-out ones.
-pub fn own(place: &Place, model: &Model, records: &Records) -> Result<Own, Error> {
+pub fn fitted(place: &Place, model: &Model, records: &Records) -> Result<LatensResult, Error> {
     let mut job = Job::new(model.clone())?;
     job.settings.seed = place.seed;
     job.add(Role::Train, records.source(&records.train, model)?);
@@ -327,15 +333,15 @@ pub fn own(place: &Place, model: &Model, records: &Records) -> Result<Own, Error
     }
     let outcome = job.run(&mut Quiet)?;
     let fit = &outcome.fit;
-    let made: Vec<Prediction> = job
+    let predictions: Vec<Prediction> = job
         .test
         .iter()
         .map(|test| fit.free_run(&test.record, Start::WarmUp(Start::samples(&test.record))))
         .collect();
-    let runs: Vec<Run> = made.iter().map(Run::from).collect();
+    let runs: Vec<Run> = predictions.iter().map(Run::from).collect();
     let mut counted = [Coverage::default(); 2];
-    for (made, clean) in made.iter().zip(&records.clean) {
-        let more = bands(&fit.model, records, clean, made);
+    for (prediction, clean) in predictions.iter().zip(&records.clean) {
+        let more = bands(&fit.model, records, clean, prediction);
         counted = [counted[0].and(more[0]), counted[1].and(more[1])];
     }
     let verdict = verdict::of_run(fit);
@@ -344,7 +350,7 @@ pub fn own(place: &Place, model: &Model, records: &Records) -> Result<Own, Error
         .map(|name| fit.facts.records[0].nrmse.get(name).copied().flatten())
         .map(|error| error.unwrap_or(f64::INFINITY))
         .collect();
-    Ok(Own {
+    Ok(LatensResult {
         errors: errors(&fit.model, records, &runs),
         bands_measured: counted[0],
         bands_hidden: counted[1],
@@ -370,7 +376,7 @@ fn constants(place: &Place, fit: &Fit) -> Result<BTreeMap<String, Constant>, Err
         return Ok(BTreeMap::new());
     }
     let truth = place.problem.true_constants()?;
-    let each = fit.constants().iter().filter_map(|found| {
+    let constants = fit.constants().iter().filter_map(|found| {
         let truth = *truth.get(&found.name)?;
         let z = (found.value - truth) / found.std;
         let constant = Constant {
@@ -381,19 +387,19 @@ fn constants(place: &Place, fit: &Fit) -> Result<BTreeMap<String, Constant>, Err
         };
         Some((found.name.clone(), constant))
     });
-    Ok(each.collect())
+    Ok(constants.collect())
 }
 
 /// Runs a cell's fit on this thread; `None` where somebody stopped it.
 pub fn run(place: &Place, model: &Model, records: &Records) -> Option<Cell> {
     let started = ThreadTime::now();
-    let came = catch_unwind(AssertUnwindSafe(|| own(place, model, records)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| fitted(place, model, records)));
     let seconds = started.elapsed().as_secs_f64();
     if host::asked() {
         return None;
     }
-    let (latens, failure) = match came {
-        Ok(Ok(own)) => (Some(own), None),
+    let (latens, failure) = match outcome {
+        Ok(Ok(result)) => (Some(result), None),
         Ok(Err(error)) => (None, Some(error.to_string())),
         Err(_) => (None, Some("it panicked".into())),
     };

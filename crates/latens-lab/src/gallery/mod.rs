@@ -61,7 +61,7 @@ pub struct Done {
     pub stopped: bool,
 }
 
-const CELLS: &str = "cells";
+const CELLS_FOLDER: &str = "cells";
 
 /// Runs the gallery, or goes on with it.
 ///
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<Done, Error> {
     if python.is_none() && !options.alone {
         host::note(&format!(
             "warning: not compared: no python3 with scipy (set {} to one that has it)",
-            rival::PYTHON
+            rival::PYTHON_VARIABLE
         ));
     }
     let kept = options.least_squares.clone();
@@ -131,7 +131,7 @@ fn places(options: &Options) -> Result<Vec<Place>, Error> {
 
 /// Makes the folder, or finds out whether it can be gone on with.
 fn prepare(folder: &Path, resume: bool) -> Result<(), Error> {
-    let (cells, shown) = (folder.join(CELLS), folder.display());
+    let (cells, shown) = (folder.join(CELLS_FOLDER), folder.display());
     if cells.is_dir() && !resume {
         return Err(Error::Setting(format!(
             "{shown} holds a gallery already; go on with it by --resume, or choose another folder with -o"
@@ -157,7 +157,7 @@ struct Grid<'a> {
 impl Grid<'_> {
     fn file(&self, place: &Place) -> PathBuf {
         let name = format!("{}.json", place.name());
-        self.folder.join(CELLS).join(name)
+        self.folder.join(CELLS_FOLDER).join(name)
     }
 
     /// Runs the cells that are not done yet, side by side.

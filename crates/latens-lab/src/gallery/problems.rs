@@ -110,23 +110,25 @@ impl Problem {
         }
         let mut file = table(self.name, self.text)?;
         let mut variants = table("variants.toml", VARIANTS)?;
-        let own = variants.remove(self.name).and_then(entries);
-        let mut own = own
-            .and_then(|mut own| entries(own.remove(variant.name())?))
+        let variants_of_problem = variants.remove(self.name).and_then(entries);
+        let mut changes = variants_of_problem
+            .and_then(|mut variants_of_problem| {
+                entries(variants_of_problem.remove(variant.name())?)
+            })
             .ok_or_else(|| {
                 let name = variant.name();
                 Error::Setting(format!("variants.toml has no {}.{name}", self.name))
             })?;
-        if let Some(Value::String(says)) = own.remove("says") {
+        if let Some(Value::String(says)) = changes.remove("says") {
             file.insert("description".into(), Value::String(format!("{says}.")));
         }
-        let dropped = own.remove("drop").and_then(|list| list.try_into().ok());
+        let dropped = changes.remove("drop").and_then(|list| list.try_into().ok());
         let dropped: Vec<String> = dropped.unwrap_or_default();
         dropped.iter().for_each(|path| remove(&mut file, path));
         for section in ["truth", "simulation"] {
             file.remove(section);
         }
-        overlay(&mut file, own);
+        overlay(&mut file, changes);
         let text = toml::to_string(&file);
         text.map_err(|e| Error::Setting(format!("{}: {e}", self.name)))
     }
@@ -135,8 +137,8 @@ impl Problem {
     pub fn says(&self, variant: Variant) -> String {
         let variants = VARIANTS.parse::<Table>().ok();
         let says = variants.and_then(|all| {
-            let own = all.get(self.name)?.get(variant.name())?;
-            Some(own.get("says")?.as_str()?.to_string())
+            let changes = all.get(self.name)?.get(variant.name())?;
+            Some(changes.get("says")?.as_str()?.to_string())
         });
         says.unwrap_or_else(|| "all equations known, constants unknown".into())
     }
@@ -152,8 +154,8 @@ impl Problem {
             let whole = value.as_integer().map(|n| n as f64);
             value.as_float().or(whole)
         };
-        let each = truth.into_iter().flatten();
-        Ok(each
+        let entries = truth.into_iter().flatten();
+        Ok(entries
             .filter_map(|(name, value)| Some((name.clone(), number(value)?)))
             .collect())
     }

@@ -16,7 +16,7 @@ use crate::files::{file_error, write_file, write_json};
 const SCRIPT: &str = include_str!("least_squares.py");
 
 /// The variable that names another Python than the one on the path.
-pub const PYTHON: &str = "LATENS_PYTHON";
+pub const PYTHON_VARIABLE: &str = "LATENS_PYTHON";
 
 /// What it came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ struct PrintedRun {
 
 /// A Python with SciPy, where there is one.
 pub fn python() -> Option<PathBuf> {
-    let program = std::env::var_os(PYTHON).map_or_else(|| "python3".into(), PathBuf::from);
+    let program = std::env::var_os(PYTHON_VARIABLE).map_or_else(|| "python3".into(), PathBuf::from);
     let tried = Command::new(&program)
         .args(["-c", "import numpy, scipy.optimize, tomllib"])
         .stdin(Stdio::null())
@@ -81,8 +81,8 @@ impl Files {
         records: &Records,
     ) -> Result<Self, Error> {
         let models = folder.join("models");
-        let own = folder.join("records").join(place.records_name());
-        for folder in [&models, &own] {
+        let record_folder = folder.join("records").join(place.records_name());
+        for folder in [&models, &record_folder] {
             std::fs::create_dir_all(folder).map_err(|e| file_error("write", folder, e))?;
         }
         let (problem, variant) = (place.problem.name, place.variant.name());
@@ -90,7 +90,7 @@ impl Files {
         write_file(&model, text)?;
         let (layout, mut all) = (Layout::of(&records.right), format!("{SCRIPT}{text}"));
         let mut write = |record: &latens::Record| {
-            let path = own.join(format!("{}.csv", record.name));
+            let path = record_folder.join(format!("{}.csv", record.name));
             let table = record.to_table(&layout)?;
             all += &latens::record::table_sha256(&table)?;
             write_csv(&path, &table)?;

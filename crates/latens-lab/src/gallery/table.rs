@@ -13,20 +13,20 @@ use super::problems::Variant;
 use crate::files::{write_file, write_json};
 
 /// Ratios that count as no worse, and that are never to be.
-const GOOD: f64 = 1.1;
-const BAD: f64 = 2.0;
+const GOOD_RATIO: f64 = 1.1;
+const BAD_RATIO: f64 = 2.0;
 /// What a ratio counts at most in a mean.
-const MOST: f64 = 100.0;
+const MOST_RATIO: f64 = 100.0;
 /// Less than this in the bands needs a warning.
-const POOR: f64 = 0.8;
+const POOR_COVERAGE: f64 = 0.8;
 
 /// Error of Latens over that of least squares on the measured channels. Errors below the resolution,
 /// 0.01 % of the range, count as that: nobody tells them apart. Infinite where Latens alone is lost.
 fn ratio(cell: &Cell) -> Option<f64> {
     let rival = cell.least_squares.as_ref()?;
-    let own = cell.latens.as_ref().and_then(|l| l.errors.measured);
-    match (own, rival.errors.measured) {
-        (Some(own), Some(other)) => Some(own.max(RESOLUTION) / other.max(RESOLUTION)),
+    let error = cell.latens.as_ref().and_then(|l| l.errors.measured);
+    match (error, rival.errors.measured) {
+        (Some(error), Some(other)) => Some(error.max(RESOLUTION) / other.max(RESOLUTION)),
         (Some(_), None) => Some(0.0),
         (None, Some(_)) => Some(f64::INFINITY),
         (None, None) => None,
@@ -63,8 +63,8 @@ fn shown_error(error: Option<f64>) -> String {
 
 /// A cell in a line, as progress.
 pub fn line(cell: &Cell) -> String {
-    let came = match (&cell.latens, &cell.failure) {
-        (Some(own), _) => shown_error(own.errors.measured),
+    let outcome = match (&cell.latens, &cell.failure) {
+        (Some(result), _) => shown_error(result.errors.measured),
         (None, why) => format!("failed, {}", why.as_deref().unwrap_or("unknown why")),
     };
     let other = match &cell.least_squares {
@@ -76,7 +76,7 @@ pub fn line(cell: &Cell) -> String {
         ),
     };
     format!(
-        "{}, {} %, {}: {came} in {}{other}",
+        "{}, {} %, {}: {outcome} in {}{other}",
         cell.problem,
         cell.noise,
         cell.variant.name(),
@@ -84,7 +84,7 @@ pub fn line(cell: &Cell) -> String {
     )
 }
 
-const HEAD: [&str; 12] = [
+const HEAD_CELLS: [&str; 12] = [
     "problem",
     "noise",
     "model",
@@ -100,10 +100,10 @@ const HEAD: [&str; 12] = [
 ];
 
 fn row(cell: &Cell) -> Vec<String> {
-    let own = cell.latens.as_ref();
+    let result = cell.latens.as_ref();
     let compared = cell.least_squares.is_some();
     let z = cell.z().map_or("–".into(), |z| format!("{z:.1}"));
-    let of = |coverage: Option<Coverage>| shown_part(coverage.unwrap_or_default());
+    let part = |coverage: Option<Coverage>| shown_part(coverage.unwrap_or_default());
     vec![
         cell.problem.clone(),
         format!("{} %", cell.noise),
@@ -116,9 +116,9 @@ fn row(cell: &Cell) -> Vec<String> {
             "–".into()
         },
         shown_ratio(ratio(cell)),
-        shown_error(own.and_then(|o| o.errors.states)),
-        of(own.map(|o| o.bands_measured)) + if cell.warned() { " !" } else { "" },
-        of(own.map(|o| o.bands_hidden)),
+        shown_error(result.and_then(|o| o.errors.states)),
+        part(result.map(|o| o.bands_measured)) + if cell.warned() { " !" } else { "" },
+        part(result.map(|o| o.bands_hidden)),
         z,
         text::seconds(cell.seconds),
     ]
@@ -146,7 +146,7 @@ struct Sum {
     measured: Coverage,
     hidden: Coverage,
     z: Option<f64>,
-    /// Cells whose bands hold less than [`POOR`] without a warning.
+    /// Cells whose bands hold less than [`POOR_COVERAGE`] without a warning.
     silent: Vec<String>,
     lost: usize,
     seconds: f64,
@@ -164,21 +164,21 @@ fn sum<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Sum {
     };
     let logs: Vec<f64> = ratios
         .iter()
-        .map(|r| r.0.clamp(1.0 / MOST, MOST).ln())
+        .map(|r| r.0.clamp(1.0 / MOST_RATIO, MOST_RATIO).ln())
         .collect();
     // without noise a deviation is that of the resolution, not of the constants
     let noisy = cells.clone().filter(|c| c.noise > 0.0);
     let squares: Vec<f64> = noisy.filter_map(|c| Some(c.z()?.powi(2))).collect();
-    let pooled = |of: fn(&super::cell::Own) -> Coverage| {
-        let own = cells.clone().filter_map(|c| c.latens.as_ref());
-        own.fold(Coverage::default(), |sum, o| sum.and(of(o)))
+    let pooled = |coverage: fn(&super::cell::LatensResult) -> Coverage| {
+        let results = cells.clone().filter_map(|c| c.latens.as_ref());
+        results.fold(Coverage::default(), |sum, o| sum.and(coverage(o)))
     };
-    let silent = |c: &&Cell| c.coverage().part().is_some_and(|p| p < POOR) && !c.warned();
+    let silent = |c: &&Cell| c.coverage().part().is_some_and(|p| p < POOR_COVERAGE) && !c.warned();
     Sum {
         cells: cells.clone().count(),
         compared: ratios.len(),
-        good: ratios.iter().filter(|r| r.0 <= GOOD).count(),
-        bad: ratios.iter().filter(|r| r.0 > BAD).count(),
+        good: ratios.iter().filter(|r| r.0 <= GOOD_RATIO).count(),
+        bad: ratios.iter().filter(|r| r.0 > BAD_RATIO).count(),
         worst: ratios.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)),
         middle: mean(&logs).map(f64::exp),
         measured: pooled(|o| o.bands_measured),
@@ -200,7 +200,7 @@ impl Sum {
         if self.compared > 0 {
             let part = 100.0 * self.good as f64 / self.compared as f64;
             out += &format!(
-                "  at most {GOOD} times least squares on {} of {} cells ({part:.0} %), more than {BAD} times on {}; geometric mean {:.2} (each between 0.01 and 100)\n",
+                "  at most {GOOD_RATIO} times least squares on {} of {} cells ({part:.0} %), more than {BAD_RATIO} times on {}; geometric mean {:.2} (each between 0.01 and 100)\n",
                 self.good,
                 self.compared,
                 self.bad,
@@ -263,9 +263,9 @@ impl Sum {
 fn sums(cells: &[Cell]) -> Vec<(&'static str, Sum)> {
     let mut sums = vec![("all", sum(cells.iter()))];
     for variant in Variant::ALL {
-        let own = cells.iter().filter(|c| c.variant == variant);
-        if own.clone().next().is_some() {
-            sums.push((variant.name(), sum(own)));
+        let of_variant = cells.iter().filter(|c| c.variant == variant);
+        if of_variant.clone().next().is_some() {
+            sums.push((variant.name(), sum(of_variant)));
         }
     }
     sums
@@ -286,10 +286,10 @@ pub fn json(cells: &[Cell]) -> Value {
 
 /// Writes `table.txt`, `table.csv` and `results.json`; gives the first.
 pub fn write(cells: &[Cell], folder: &Path) -> Result<String, Error> {
-    let mut rows = vec![HEAD.map(String::from).to_vec()];
+    let mut rows = vec![HEAD_CELLS.map(String::from).to_vec()];
     rows.extend(cells.iter().map(row));
     let mut sides = vec![Side::Left; 3];
-    sides.resize(HEAD.len(), Side::Right);
+    sides.resize(HEAD_CELLS.len(), Side::Right);
     let mut out = text::table(0, &sides, &rows);
     out += &format!("\n{LEGEND}");
     for (name, sum) in sums(cells) {
@@ -311,7 +311,7 @@ fn csv(cells: &[Cell]) -> String {
     );
     let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.4e}"));
     for cell in cells {
-        let (own, rival) = (cell.latens.as_ref(), cell.least_squares.as_ref());
+        let (result, rival) = (cell.latens.as_ref(), cell.least_squares.as_ref());
         let half = json!(cell.half);
         let columns = [
             cell.problem.clone(),
@@ -322,12 +322,12 @@ fn csv(cells: &[Cell]) -> String {
             number(own_error(cell)),
             number(other_error(cell)),
             number(ratio(cell)),
-            number(own.and_then(|o| o.errors.states)),
+            number(result.and_then(|o| o.errors.states)),
             number(rival.and_then(|r| r.errors.states)),
-            number(own.and_then(|o| o.bands_measured.part())),
-            number(own.and_then(|o| o.bands_hidden.part())),
+            number(result.and_then(|o| o.bands_measured.part())),
+            number(result.and_then(|o| o.bands_hidden.part())),
             number(cell.z()),
-            own.map_or(0, |o| o.warnings.len()).to_string(),
+            result.map_or(0, |o| o.warnings.len()).to_string(),
             format!("{:.2}", cell.seconds),
             rival.map_or(String::new(), |r| format!("{:.2}", r.seconds)),
         ];

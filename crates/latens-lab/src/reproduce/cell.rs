@@ -36,7 +36,7 @@ pub struct Method {
 /// How a rival departs from its own recipe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Variant {
-    Own,
+    Plain,
     /// It is told the hidden start.
     TrueStart,
     /// NODE-LSTM recalls the last few states only.
@@ -44,28 +44,28 @@ pub enum Variant {
 }
 
 /// States that the stateless NODE-LSTM recalls.
-const RECALLED: usize = 5;
+const RECALLED_STATES: usize = 5;
 
 impl Method {
     /// The nine of the table.
     pub const TABLE: [Self; 9] = [
-        Self::own(Learner::Solver("as-printed")),
-        Self::own(Learner::Solver("alternating")),
-        Self::own(Learner::Solver("joint")),
-        Self::own(Learner::Solver("batch")),
-        Self::own(Learner::Rival(Rival::Node)),
-        Self::own(Learner::Rival(Rival::NodeLstm)),
-        Self::own(Learner::Rival(Rival::Spinode)),
-        Self::own(Learner::Rival(Rival::Rm)),
-        Self::own(Learner::Rival(Rival::PrSsm)),
+        Self::plain(Learner::Solver("as-printed")),
+        Self::plain(Learner::Solver("alternating")),
+        Self::plain(Learner::Solver("joint")),
+        Self::plain(Learner::Solver("batch")),
+        Self::plain(Learner::Rival(Rival::Node)),
+        Self::plain(Learner::Rival(Rival::NodeLstm)),
+        Self::plain(Learner::Rival(Rival::Spinode)),
+        Self::plain(Learner::Rival(Rival::Rm)),
+        Self::plain(Learner::Rival(Rival::PrSsm)),
     ];
 
     /// Rivals otherwise: those that can be told the hidden start, and one without memory.
     const VARIANTS: [Self; 4] = [
-        Self::own(Learner::Rival(Rival::Node)).with(Variant::TrueStart),
-        Self::own(Learner::Rival(Rival::NodeLstm)).with(Variant::TrueStart),
-        Self::own(Learner::Rival(Rival::Spinode)).with(Variant::TrueStart),
-        Self::own(Learner::Rival(Rival::NodeLstm)).with(Variant::Stateless),
+        Self::plain(Learner::Rival(Rival::Node)).with(Variant::TrueStart),
+        Self::plain(Learner::Rival(Rival::NodeLstm)).with(Variant::TrueStart),
+        Self::plain(Learner::Rival(Rival::Spinode)).with(Variant::TrueStart),
+        Self::plain(Learner::Rival(Rival::NodeLstm)).with(Variant::Stateless),
     ];
 
     /// All that there are, in the order of a table.
@@ -73,10 +73,10 @@ impl Method {
         [Self::TABLE.as_slice(), &Self::VARIANTS].concat()
     }
 
-    const fn own(learner: Learner) -> Self {
+    const fn plain(learner: Learner) -> Self {
         Self {
             learner,
-            variant: Variant::Own,
+            variant: Variant::Plain,
         }
     }
 
@@ -86,7 +86,7 @@ impl Method {
 
     pub fn name(self) -> String {
         let more = match self.variant {
-            Variant::Own => "",
+            Variant::Plain => "",
             Variant::TrueStart => "-true-start",
             Variant::Stateless => "-stateless",
         };
@@ -215,7 +215,7 @@ pub fn field_points(model: &Model, record: &Record) -> Vec<[f64; 2]> {
 /// Derivatives of a system at points.
 pub fn field(system: &latens::model::System, theta: &[f64], points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let mut workspace = system.workspace();
-    let mut one = |state: &[f64; 2]| {
+    let mut derivative = |state: &[f64; 2]| {
         let mut f = [0.0; 2];
         let at = Point {
             time: 0.0,
@@ -226,7 +226,7 @@ pub fn field(system: &latens::model::System, theta: &[f64], points: &[[f64; 2]])
         system.derivative(&mut workspace, at, &mut f);
         f
     };
-    points.iter().map(&mut one).collect()
+    points.iter().map(&mut derivative).collect()
 }
 
 /// Writes down how a method does, and ends it when its time is up. Time is that of the processor, spent
@@ -268,29 +268,29 @@ impl Observer for Recorder {
 impl Watch for Recorder {}
 
 /// What a method came to, whatever it is.
-enum Came {
-    Own(Box<Fit>),
+enum Trained {
+    Latens(Box<Fit>),
     Rival(Box<Outcome>),
 }
 
-impl Came {
+impl Trained {
     fn run(&self) -> &Trajectory {
         match self {
-            Self::Own(fit) => &fit.tracks[0].free_run,
+            Self::Latens(fit) => &fit.tracks[0].free_run,
             Self::Rival(outcome) => &outcome.runs[0],
         }
     }
 
     fn model(&self) -> &Model {
         match self {
-            Self::Own(fit) => &fit.model,
+            Self::Latens(fit) => &fit.model,
             Self::Rival(outcome) => &outcome.model,
         }
     }
 
     fn theta(&self) -> Option<&[f64]> {
         match self {
-            Self::Own(fit) => Some(&fit.theta),
+            Self::Latens(fit) => Some(&fit.theta),
             Self::Rival(outcome) => outcome.theta(),
         }
     }
@@ -319,7 +319,7 @@ impl Came {
     /// A measured record, from what its first samples show: where the run begins, and the run.
     fn tested(&self, record: &Record) -> (usize, Trajectory) {
         match self {
-            Self::Own(fit) => {
+            Self::Latens(fit) => {
                 let warm_up = Start::WarmUp(Start::samples(record));
                 let prediction = fit.free_run(record, warm_up);
                 (prediction.from, prediction.states)
@@ -337,7 +337,7 @@ impl Came {
 /// nRMSE of a run by state: against the truth, or against a channel that shows the state.
 fn errors(model: &Model, record: &Record, run: &Trajectory) -> BTreeMap<String, Option<f64>> {
     let n = model.states.len();
-    let one = |i: usize| -> Option<f64> {
+    let error = |i: usize| -> Option<f64> {
         if let Some(error) = record
             .truth
             .as_ref()
@@ -351,7 +351,7 @@ fn errors(model: &Model, record: &Record, run: &Trajectory) -> BTreeMap<String, 
         score::nrmse(&run, &shown, 0, 1)
     };
     let states = model.states.iter().enumerate();
-    states.map(|(i, s)| (s.name.clone(), one(i))).collect()
+    states.map(|(i, s)| (s.name.clone(), error(i))).collect()
 }
 
 /// The error of a constant, the mean of each state: what a method must beat to have learned anything.
@@ -359,8 +359,8 @@ pub fn constant(system: &System) -> Option<f64> {
     let (model, record) = (&system.model, &system.record);
     let (n, direct) = (model.states.len(), model.system.direct());
     let mean_of = |values: &[f64], column: usize, columns: usize| {
-        let own = values.iter().skip(column).step_by(columns);
-        let known: Vec<f64> = own.copied().filter(|v| !v.is_nan()).collect();
+        let values_of_column = values.iter().skip(column).step_by(columns);
+        let known: Vec<f64> = values_of_column.copied().filter(|v| !v.is_nan()).collect();
         known.iter().sum::<f64>() / known.len() as f64
     };
     let means: Vec<f64> = (0..n)
@@ -438,17 +438,17 @@ fn learn(
     method: Method,
     seed: u64,
     recorder: &mut Recorder,
-) -> Result<Came, Error> {
+) -> Result<Trained, Error> {
     if let Learner::Rival(rival) = method.learner {
         let settings = rivals::Settings {
             seed,
             known_start: method.variant == Variant::TrueStart,
-            recall: (method.variant == Variant::Stateless).then_some(RECALLED),
+            recall: (method.variant == Variant::Stateless).then_some(RECALLED_STATES),
             ..rivals::Settings::new(rival)
         };
         let records = std::slice::from_ref(&system.record);
         let outcome = rivals::fit(&system.model, records, &settings, recorder)?;
-        return Ok(Came::Rival(Box::new(outcome)));
+        return Ok(Trained::Rival(Box::new(outcome)));
     }
     let settings = Settings {
         seed,
@@ -457,13 +457,13 @@ fn learn(
     let mut job = Job::with_settings(system.model.clone(), settings);
     let source = Source::of_record(system.record.clone(), &system.model)?;
     job.add(Role::Train, source);
-    Ok(Came::Own(Box::new(job.run(recorder)?.fit)))
+    Ok(Trained::Latens(Box::new(job.run(recorder)?.fit)))
 }
 
 /// Fills in the scores, and what figures need.
-fn scored(system: &System, came: &Came, cell: &mut Cell) {
+fn scored(system: &System, trained: &Trained, cell: &mut Cell) {
     let (model, record) = (&system.model, &system.record);
-    let nrmse = errors(model, record, came.run());
+    let nrmse = errors(model, record, trained.run());
     let hidden = model.hidden();
     let names = hidden.iter().map(|&i| &nrmse[&model.states[i].name]);
     let (all, of_hidden) = (mean(nrmse.values()), mean(names));
@@ -481,11 +481,11 @@ fn scored(system: &System, came: &Came, cell: &mut Cell) {
         .into_iter()
         .map(|(name, e)| (name, finite(e)))
         .collect();
-    cell.trajectory = thinned(model, record, came.run());
-    if let Came::Rival(outcome) = came
+    cell.trajectory = thinned(model, record, trained.run());
+    if let Trained::Rival(outcome) = trained
         && matches!(outcome.learned, Learned::Latent(_))
     {
-        let aligned = pr_ssm::align(came.run(), record);
+        let aligned = pr_ssm::align(trained.run(), record);
         let names = model.states.iter().map(|s| s.name.clone());
         cell.aligned = names.zip(aligned.into_iter().map(finite)).collect();
     }
@@ -499,19 +499,19 @@ fn scored(system: &System, came: &Came, cell: &mut Cell) {
         let Ok(other) = simulate(model, &simulation) else {
             continue;
         };
-        let run = came.held_out(number, &other);
+        let run = trained.held_out(number, &other);
         cell.held_out.push(thinned(model, &other, &run));
         tests.push(mean(errors(model, &other, &run).values()));
     }
     if let Some(test) = &system.test {
-        let (from, run) = came.tested(test);
+        let (from, run) = trained.tested(test);
         let rest = test.slice(from..test.len());
         cell.held_out.push(thinned(model, &rest, &run));
         tests.push(mean(errors(model, &rest, &run).values()));
     }
     cell.score.heldout_mean = finite(mean(tests.iter()));
-    if let Some(theta) = came.theta() {
+    if let Some(theta) = trained.theta() {
         let points = field_points(model, record);
-        cell.field = field(&came.model().system, theta, &points);
+        cell.field = field(&trained.model().system, theta, &points);
     }
 }

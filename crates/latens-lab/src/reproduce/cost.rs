@@ -54,7 +54,7 @@ struct Counter {
     started: Option<Duration>,
     passes: usize,
     /// Whether a call of `progress` is a pass, not a part of one.
-    each: bool,
+    call_is_pass: bool,
     most: usize,
     seconds: f64,
 }
@@ -73,11 +73,11 @@ impl Counter {
 
 impl Observer for Counter {
     fn progress(&mut self, _: &Progress) -> bool {
-        if self.each { self.pass() } else { true }
+        if self.call_is_pass { self.pass() } else { true }
     }
 
     fn pass(&mut self, _: &PassReport) -> bool {
-        if self.each { true } else { self.pass() }
+        if self.call_is_pass { true } else { self.pass() }
     }
 }
 
@@ -90,12 +90,12 @@ fn per_step(method: Method, model: &Model, steps: usize) -> Result<f64, Error> {
         ..Simulation::default()
     };
     let record = simulate(model, &simulation)?;
-    let own = matches!(method.learner, Learner::Solver(_));
+    let is_solver = matches!(method.learner, Learner::Solver(_));
     let mut counter = Counter {
         started: None,
         passes: 0,
-        each: method.learner == Learner::Solver("batch") || !own,
-        most: if own { 3 } else { 6 },
+        call_is_pass: method.learner == Learner::Solver("batch") || !is_solver,
+        most: if is_solver { 3 } else { 6 },
         seconds: 0.0,
     };
     let done = match method.learner {
@@ -125,7 +125,7 @@ fn per_step(method: Method, model: &Model, steps: usize) -> Result<f64, Error> {
     let passes = counter.passes.saturating_sub(1).max(1);
     // NODE-LSTM reports every stretch of its pass
     let parts = match method.learner {
-        Learner::Rival(Rival::NodeLstm) => steps.div_ceil(rivals::node_lstm::SEGMENT),
+        Learner::Rival(Rival::NodeLstm) => steps.div_ceil(rivals::node_lstm::SEGMENT_STEPS),
         _ => 1,
     };
     Ok(counter.seconds / passes as f64 * parts as f64 / steps as f64)
@@ -149,7 +149,7 @@ pub fn write(methods: &[Method], folder: &Path, quiet: bool) -> Result<(), Error
     // processes of PR-SSM know nothing of steps and parameters of the model
     for method in methods
         .iter()
-        .filter(|m| m.learner != Learner::Rival(Rival::PrSsm) && m.variant == Variant::Own)
+        .filter(|m| m.learner != Learner::Rival(Rival::PrSsm) && m.variant == Variant::Plain)
     {
         for &(varied, n, units, oscillators) in &sizes {
             if host::asked() {

@@ -33,22 +33,22 @@ pub struct Drawn {
 }
 
 /// Sizes of the figures.
-pub const WIDE: [f64; 2] = [470.0, 230.0];
-pub const SQUARE: [f64; 2] = [390.0, 350.0];
-pub const CURVE: [f64; 2] = [470.0, 320.0];
-pub const SMALL: [f64; 2] = [390.0, 290.0];
+pub const WIDE_SIZE: [f64; 2] = [470.0, 230.0];
+pub const SQUARE_SIZE: [f64; 2] = [390.0, 350.0];
+pub const CURVE_SIZE: [f64; 2] = [470.0, 320.0];
+pub const SMALL_SIZE: [f64; 2] = [390.0, 290.0];
 
 /// Dots are drawn along a curve of fewer looks, so that a single one shows.
-const FEW: usize = 30;
+const FEW_POINTS: usize = 30;
 
 impl Drawn {
     pub fn new(system: &System, cells: &[Cell]) -> Result<Self, Error> {
-        let own = cells.iter().filter(|c| c.score.system == system.name);
-        let own = typical(own);
+        let of_system = cells.iter().filter(|c| c.score.system == system.name);
+        let cells = typical(of_system);
         let model = &system.model;
-        let runs: Vec<_> = own.iter().map(|c| (*c, Some(&c.trajectory))).collect();
+        let runs: Vec<_> = cells.iter().map(|c| (*c, Some(&c.trajectory))).collect();
         let mut held_out = vec![];
-        let count = own.iter().map(|c| c.held_out.len()).max().unwrap_or(0);
+        let count = cells.iter().map(|c| c.held_out.len()).max().unwrap_or(0);
         for number in 0..count {
             let record = match &system.test {
                 Some(test) => test.slice(Start::samples(test)..test.len()),
@@ -60,7 +60,7 @@ impl Drawn {
                     },
                 )?,
             };
-            let runs: Vec<_> = own.iter().map(|c| (*c, c.held_out.get(number))).collect();
+            let runs: Vec<_> = cells.iter().map(|c| (*c, c.held_out.get(number))).collect();
             let title = match &system.test {
                 Some(_) => "test record".into(),
                 None => format!("new start {}", number + 1),
@@ -71,8 +71,8 @@ impl Drawn {
             system: system.name.clone(),
             trajectories: over_time(model, &system.record, &runs, ""),
             held_out,
-            fields: fields(system, &own),
-            learning: learning(&system.name, &own),
+            fields: fields(system, &cells),
+            learning: learning(&system.name, &cells),
         })
     }
 }
@@ -87,10 +87,10 @@ fn typical<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<&'c Cell> {
             None => methods.push(vec![cell]),
         }
     }
-    let middle = methods.into_iter().map(|mut own| {
+    let middle = methods.into_iter().map(|mut runs| {
         let error = |c: &&Cell| c.score.nrmse_mean.unwrap_or(f64::INFINITY);
-        own.sort_by(|a, b| error(a).total_cmp(&error(b)));
-        own[(own.len() - 1) / 2]
+        runs.sort_by(|a, b| error(a).total_cmp(&error(b)));
+        runs[(runs.len() - 1) / 2]
     });
     middle.collect()
 }
@@ -230,18 +230,21 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
 fn visible(values: impl Iterator<Item = f64>, reference: Option<&Reference>) -> Option<[f64; 2]> {
     let mut all: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     all.sort_by(f64::total_cmp);
-    let own = reference.and_then(|r| ends(r.line.iter().map(|p| p[1])));
-    let (inner, beyond) = match own {
-        Some(own) => (own, 0.5),
+    let range = reference.and_then(|r| ends(r.line.iter().map(|p| p[1])));
+    let (inner, beyond) = match range {
+        Some(range) => (range, 0.5),
         None => {
             let at = |part: usize| all.get(all.len() * part / 4).copied();
             ([at(1)?, at(3)?], 1.5)
         }
     };
     let [low, high] = inner;
-    let by = beyond * (high - low);
+    let margin = beyond * (high - low);
     let [least, most] = ends(all.iter().copied()).unwrap_or(inner);
-    let (low, high) = (low.min(least.max(low - by)), high.max(most.min(high + by)));
+    let (low, high) = (
+        low.min(least.max(low - margin)),
+        high.max(most.min(high + margin)),
+    );
     let margin = 0.06 * (high - low).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
     Some([low - margin, high + margin])
 }
@@ -264,7 +267,7 @@ fn fields(system: &System, cells: &[&Cell]) -> Vec<Plot> {
     };
     let every = path.len().div_ceil(500).max(1);
     let learned = cells.iter().filter(|c| c.field.len() == points.len());
-    let one = |cell: &&Cell| {
+    let plot = |cell: &&Cell| {
         let arrows = (0..points.len()).filter(shown).map(|k| Arrow {
             at: points[k],
             learned: cell.field[k],
@@ -284,13 +287,13 @@ fn fields(system: &System, cells: &[&Cell]) -> Vec<Plot> {
             ..plot
         }
     };
-    learned.map(one).collect()
+    learned.map(plot).collect()
 }
 
 /// Cost and error of the free run over the time of training.
 fn learning(system: &str, cells: &[&Cell]) -> Vec<Plot> {
     type Of = fn(&cell::Look) -> Option<f64>;
-    let what: [(&str, &str, Of); 2] = [
+    let quantities: [(&str, &str, Of); 2] = [
         ("cost, each method's own", "cost (–)", |l| l.cost),
         (
             "error of the free run",
@@ -299,18 +302,18 @@ fn learning(system: &str, cells: &[&Cell]) -> Vec<Plot> {
         ),
     ];
     let mut plots = vec![];
-    for (title, label, of) in what {
+    for (title, label, quantity) in quantities {
         let mut marks = vec![];
         for cell in cells {
             let points = cell.curve.iter().filter_map(|look| {
-                let value = of(look).filter(|v| *v > 0.0)?;
+                let value = quantity(look).filter(|v| *v > 0.0)?;
                 (look.seconds > 0.0).then_some([look.seconds, value])
             });
             let points: Vec<[f64; 2]> = points.collect();
             if points.is_empty() {
                 continue;
             }
-            let few = points.len() < FEW;
+            let few = points.len() < FEW_POINTS;
             marks.push(Mark::new(
                 class(cell),
                 cell.score.method.as_str(),
@@ -354,7 +357,7 @@ pub fn cost(folder: &Path) -> Result<Vec<Plot>, Error> {
         return Ok(vec![]);
     };
     let rows: Vec<Vec<&str>> = table.lines().map(|l| l.split(',').collect()).collect();
-    let of = |varied: &str, column: usize| {
+    let marks_of = |varied: &str, column: usize| {
         let mut marks: Vec<Mark> = vec![];
         for row in rows.iter().filter(|r| r.len() == 6 && r[1] == varied) {
             let (Ok(size), Ok(cost)) = (row[column].parse(), row[5].parse::<f64>()) else {
@@ -396,7 +399,7 @@ pub fn cost(folder: &Path) -> Result<Vec<Plot>, Error> {
             log: true,
             ..Axis::default()
         },
-        marks: of(varied, column),
+        marks: marks_of(varied, column),
     });
     Ok(plots.into_iter().filter(|p| !p.marks.is_empty()).collect())
 }
@@ -412,18 +415,28 @@ pub fn write(drawn: &[Drawn], cost: &[Plot], output: &Path) -> Result<(), Error>
             write_file(&folder.join(name), &plot::document(plots, columns, size))
         }
     };
-    for one in drawn {
-        let name = |what: &str| format!("{what}_{}.svg", one.system);
-        save(name("trajectories"), &mut one.trajectories.iter(), 2, WIDE)?;
+    for drawn in drawn {
+        let name = |figure: &str| format!("{figure}_{}.svg", drawn.system);
+        save(
+            name("trajectories"),
+            &mut drawn.trajectories.iter(),
+            2,
+            WIDE_SIZE,
+        )?;
         save(
             name("held_out"),
-            &mut one.held_out.iter().flatten(),
+            &mut drawn.held_out.iter().flatten(),
             2,
-            WIDE,
+            WIDE_SIZE,
         )?;
-        save(name("vector_field"), &mut one.fields.iter(), 3, SQUARE)?;
+        save(
+            name("vector_field"),
+            &mut drawn.fields.iter(),
+            3,
+            SQUARE_SIZE,
+        )?;
     }
     let curves = &mut drawn.iter().flat_map(|d| &d.learning);
-    save("learning_curves.svg".into(), curves, 2, CURVE)?;
-    save("cost_per_step.svg".into(), &mut cost.iter(), 3, SMALL)
+    save("learning_curves.svg".into(), curves, 2, CURVE_SIZE)?;
+    save("cost_per_step.svg".into(), &mut cost.iter(), 3, SMALL_SIZE)
 }

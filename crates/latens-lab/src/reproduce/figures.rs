@@ -45,14 +45,14 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
     }
     write_file(&figures.join("learning_curves.csv"), &curves)?;
     for system in systems {
-        let own: Vec<&Cell> = cells
+        let cells: Vec<&Cell> = cells
             .iter()
             .filter(|c| c.score.system == system.name)
             .collect();
-        let name = |what: &str| figures.join(format!("{what}_{}.json", system.name));
-        let of = |pick: &dyn Fn(&Cell) -> Value| -> Vec<Value> {
-            let one = |c: &&Cell| json!({ "method": c.score.method, "seed": c.score.seed, "run": pick(c) });
-            own.iter().map(one).collect()
+        let name = |figure: &str| figures.join(format!("{figure}_{}.json", system.name));
+        let by_run = |pick: &dyn Fn(&Cell) -> Value| -> Vec<Value> {
+            let entry = |c: &&Cell| json!({ "method": c.score.method, "seed": c.score.seed, "run": pick(c) });
+            cells.iter().map(entry).collect()
         };
         let value = |v: &cell::ThinnedRun| serde_json::to_value(v).unwrap_or_default();
         let (model, record) = (&system.model, &system.record);
@@ -63,7 +63,7 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
             "states": units(system),
             "hidden": model.hidden().iter().map(|&i| &model.states[i].name).collect::<Vec<_>>(),
             "truth": truth,
-            "runs": of(&|c| value(&c.trajectory)),
+            "runs": by_run(&|c| value(&c.trajectory)),
         });
         write_json(&name("trajectories"), &content)?;
         let mut experiments = vec![];
@@ -83,7 +83,7 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
             experiments.push(json!({
                 "number": number + 1,
                 "truth": truth,
-                "runs": of(&|c| c.held_out.get(number).map_or(Value::Null, value)),
+                "runs": by_run(&|c| c.held_out.get(number).map_or(Value::Null, value)),
             }));
         }
         let content =
@@ -91,7 +91,7 @@ pub fn write(systems: &[System], cells: &[Cell], output: &Path) -> Result<(), Er
         write_json(&name("held_out"), &content)?;
         let points = cell::field_points(model, record);
         if let (Some(truth), false) = (&model.truth, points.is_empty()) {
-            let learned = own.iter().filter(|c| !c.field.is_empty()).map(|c| {
+            let learned = cells.iter().filter(|c| !c.field.is_empty()).map(|c| {
                 json!({ "method": c.score.method, "seed": c.score.seed, "derivatives": c.field })
             });
             let content = json!({

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::CELLS;
+use super::CELLS_FOLDER;
 use super::cell::{self, Cell, Method, Status, System};
 use crate::files::{alone, write_json};
 use crate::host;
@@ -25,12 +25,12 @@ pub fn jobs(systems: &[System], methods: &[Method], seeds: u64) -> Vec<Job> {
     let mut jobs = vec![];
     for seed in 1..=seeds {
         for system in 0..systems.len() {
-            let own = methods.iter().map(|&method| Job {
+            let jobs_of_system = methods.iter().map(|&method| Job {
                 system,
                 method,
                 seed,
             });
-            jobs.extend(own);
+            jobs.extend(jobs_of_system);
         }
     }
     jobs
@@ -39,7 +39,7 @@ pub fn jobs(systems: &[System], methods: &[Method], seeds: u64) -> Vec<Job> {
 /// The file of a cell.
 fn file(folder: &Path, system: &str, method: Method, seed: u64) -> PathBuf {
     let name = format!("{system}--{}--{seed}.json", method.name());
-    folder.join(CELLS).join(name)
+    folder.join(CELLS_FOLDER).join(name)
 }
 
 /// Runs those that are not done yet.
@@ -100,13 +100,13 @@ pub fn run(
 /// A cell in a line.
 fn said(cell: &Cell) -> String {
     let score = &cell.score;
-    let came = match (score.status, score.nrmse_mean) {
+    let outcome = match (score.status, score.nrmse_mean) {
         (Status::Ok, Some(mean)) => format!("{mean:.1e}"),
         (Status::Diverged, _) => "diverged".into(),
         _ => format!("failed, {}", cell.why.as_deref().unwrap_or("unknown why")),
     };
     format!(
-        "{}, {}, seed {}: {came} in {}",
+        "{}, {}, seed {}: {outcome} in {}",
         score.system,
         score.method,
         score.seed,

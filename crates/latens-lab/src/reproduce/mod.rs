@@ -73,9 +73,9 @@ const EMPS: (&str, &str) = (
     "emps",
     include_str!("../../models/emps-paper/emps-paper.toml"),
 );
-const TERMS: &str = "terms.json";
-const CELLS: &str = "cells";
-const PAGE: &str = "reproduce.html";
+const TERMS_FILE: &str = "terms.json";
+const CELLS_FOLDER: &str = "cells";
+const PAGE_FILE: &str = "reproduce.html";
 
 /// Runs the comparison, or goes on with it.
 ///
@@ -103,9 +103,12 @@ pub fn run(options: &Options) -> Result<Reproduced, Error> {
     let drawn: Vec<Drawn> = drawn.collect::<Result<_, _>>()?;
     let cost = drawings::cost(folder)?;
     drawings::write(&drawn, &cost, folder)?;
-    let page = folder.join(PAGE);
-    let drawn = (drawn.as_slice(), cost.as_slice());
-    let html = page::html(&cells, &constants, drawn, &terms, !host::asked());
+    let page = folder.join(PAGE_FILE);
+    let figures = page::Figures {
+        drawn: &drawn,
+        cost: &cost,
+    };
+    let html = page::html(&cells, &constants, figures, &terms, !host::asked());
     write_file(&page, &html)?;
     Ok(Reproduced {
         summary,
@@ -121,7 +124,7 @@ fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
         return Ok(Method::TABLE.to_vec());
     }
     let known = Method::all();
-    let one = |name: &String| {
+    let method = |name: &String| {
         // the paper's own table has an underscore
         let name = name.replace('_', "-");
         known
@@ -133,7 +136,7 @@ fn methods(names: &[String]) -> Result<Vec<Method>, Error> {
                 unknown("method", &name, &all)
             })
     };
-    names.iter().map(one).collect()
+    names.iter().map(method).collect()
 }
 
 /// The systems asked for, each with its record.
@@ -187,10 +190,10 @@ fn chosen_systems(names: &[String]) -> Result<Vec<System>, Error> {
 
 /// The training and test record of a system that has no truth, where they are at hand.
 fn measured(name: &str, model: &Model) -> Result<Option<(Record, Record)>, Error> {
-    let own = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|a| a.join("shared/datasets"));
-    let folders: Vec<PathBuf> = own.into_iter().chain(above).collect();
+    let given = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
+    let directory = std::env::current_dir().unwrap_or_default();
+    let above = directory.ancestors().map(|a| a.join("shared/datasets"));
+    let folders: Vec<PathBuf> = given.into_iter().chain(above).collect();
     let find = |part: &str| {
         let files = folders
             .iter()
@@ -221,7 +224,7 @@ fn prepare(folder: &Path, options: &Options) -> Result<Terms, Error> {
         version: env!("CARGO_PKG_VERSION").into(),
         budget: options.budget,
     };
-    let (path, shown) = (folder.join(TERMS), folder.display());
+    let (path, shown) = (folder.join(TERMS_FILE), folder.display());
     if path.is_file() {
         if !options.resume {
             return Err(Error::Setting(format!(
@@ -245,7 +248,7 @@ fn prepare(folder: &Path, options: &Options) -> Result<Terms, Error> {
             "{shown} exists and holds something else; choose another folder with -o"
         )));
     }
-    let cells = folder.join(CELLS);
+    let cells = folder.join(CELLS_FOLDER);
     std::fs::create_dir_all(&cells).map_err(|e| file_error("write", &cells, e))?;
     write_json(&path, &terms)?;
     Ok(terms)
@@ -270,7 +273,7 @@ fn with_earlier(mut systems: Vec<System>, cells: &[Cell]) -> Vec<System> {
 
 /// All cells that are done, in the order of systems, methods and seeds.
 fn cells(folder: &Path) -> Result<Vec<Cell>, Error> {
-    let path = folder.join(CELLS);
+    let path = folder.join(CELLS_FOLDER);
     let entries = std::fs::read_dir(&path).map_err(|e| file_error("read", &path, e))?;
     let files: BTreeSet<PathBuf> = entries.flatten().map(|e| e.path()).collect();
     let mut cells = vec![];

@@ -6,27 +6,37 @@ use latens_report::plot::{Plot, escape};
 use latens_report::tables::{grouped, table};
 
 use super::cell::{Cell, Status};
-use super::drawings::{CURVE, Drawn, SMALL, SQUARE, WIDE};
+use super::drawings::{CURVE_SIZE, Drawn, SMALL_SIZE, SQUARE_SIZE, WIDE_SIZE};
 use super::statistics::wilcoxon;
 use super::tables::{
-    BEST, CONSTANT, Constants, LEVELS, NOTES, Row, TEST, distinct, methods, ratios, rows, shown,
-    time,
+    CONSTANT_ROW, Constants, ERROR_LEVELS, NOTES, REFERENCE_METHOD, Row, TEST_WORDS, distinct,
+    methods, ratios, rows, shown, time,
 };
 use super::{Terms, paper};
+
+/// The figures of the page.
+#[derive(Clone, Copy)]
+pub struct Figures<'f> {
+    /// Of each system.
+    pub drawn: &'f [Drawn],
+    /// The time of a step over the size of a problem.
+    pub cost: &'f [Plot],
+}
 
 /// The page.
 pub fn html(
     cells: &[Cell],
     constants: &Constants,
-    (drawn, cost): (&[Drawn], &[Plot]),
+    figures: Figures,
     terms: &Terms,
     done: bool,
 ) -> String {
+    let Figures { drawn, cost } = figures;
     let rows = rows(cells);
     let systems = distinct(rows.iter().map(|r| r.system));
     let title = "All methods on all systems";
     let seeds = cells.iter().map(|c| c.score.seed);
-    let what = format!(
+    let subtitle = format!(
         "latens reproduce · {} · {} · {}",
         text::count(systems.len(), "system"),
         text::count(methods(&rows).len(), "method"),
@@ -46,9 +56,9 @@ pub fn html(
     }
     for system in &systems {
         links.push((system, system));
-        let own: Vec<&Row> = rows.iter().filter(|r| r.system == *system).collect();
+        let rows: Vec<&Row> = rows.iter().filter(|r| r.system == *system).collect();
         let figures = drawn.iter().find(|d| d.system == *system);
-        let content = details(&own) + &figures.map_or(String::new(), of_system);
+        let content = details(&rows) + &figures.map_or(String::new(), of_system);
         body += &section(system, system, &content);
     }
     if !cost.is_empty() {
@@ -58,13 +68,13 @@ pub fn html(
             "What a step costs",
             &format!(
                 "<p class=\"hint\">Time of one pass over a record, divided by its samples, on a chain of oscillators; around a middle size one of the three varies alone. A pass is an epoch of a recursion, a Newton iteration of batch, an iteration of the others. PR-SSM is not in it: its processes know nothing of the model's steps and parameters.</p>\n{}",
-                grid(cost, SMALL)
+                grid(cost, SMALL_SIZE)
             ),
         );
     }
     links.push(("notes", "Notes"));
     body += &section("notes", "Notes", &notes(cells, &rows, terms));
-    let body = format!("{}{body}</main>\n", header(title, &what, &links));
+    let body = format!("{}{body}</main>\n", header(title, &subtitle, &links));
     document(title, &body, "")
 }
 
@@ -72,8 +82,8 @@ pub fn html(
 fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
     let mut best: Vec<(&str, Vec<&str>)> = vec![];
     for system in distinct(rows.iter().map(|r| r.system)) {
-        let own = rows.iter().filter(|r| r.system == system);
-        let least = own.min_by(|a, b| a.quantile(0.5).total_cmp(&b.quantile(0.5)));
+        let rows = rows.iter().filter(|r| r.system == system);
+        let least = rows.min_by(|a, b| a.quantile(0.5).total_cmp(&b.quantile(0.5)));
         let Some(least) = least.filter(|r| r.quantile(0.5).is_finite()) else {
             continue;
         };
@@ -83,13 +93,14 @@ fn result(cells: &[Cell], rows: &[Row], terms: &Terms, done: bool) -> String {
         }
     }
     best.sort_by_key(|(_, systems)| std::cmp::Reverse(systems.len()));
-    let each = best.iter();
-    let each = each.map(|(method, systems)| format!("`{method}` on {}", text::list(systems)));
-    let each: Vec<String> = each.collect();
-    let least = if each.is_empty() {
+    let methods = best.iter();
+    let sentences =
+        methods.map(|(method, systems)| format!("`{method}` on {}", text::list(systems)));
+    let sentences: Vec<String> = sentences.collect();
+    let least = if sentences.is_empty() {
         "No method has a finite error.".into()
     } else {
-        format!("Least median error: {}.", each.join("; "))
+        format!("Least median error: {}.", sentences.join("; "))
     };
     let count = |status| cells.iter().filter(|c| c.score.status == status).count();
     let lost = match (count(Status::Diverged), count(Status::Failed)) {
@@ -121,13 +132,13 @@ fn marked(column: &[(String, Option<f64>)]) -> Vec<String> {
     let known: Vec<f64> = column.iter().filter_map(|(_, v)| *v).collect();
     let least = known.iter().copied().fold(f64::INFINITY, f64::min);
     let several = known.len() > 1;
-    let one = |(text, value): &(String, Option<f64>)| match value {
+    let cell = |(text, value): &(String, Option<f64>)| match value {
         Some(v) if several && v.is_finite() && *v <= least => {
             format!("<b class=\"best\">{text}</b>")
         }
         _ => text.clone(),
     };
-    column.iter().map(one).collect()
+    column.iter().map(cell).collect()
 }
 
 /// Columns of one length as rows, below their names and beside those of the rows.
@@ -152,12 +163,12 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
     let mut columns = vec![];
     let soft = |f: &f64| format!("<span class=\"soft\">{}</span>", shown(*f));
     for system in systems {
-        let own = |method: &str| {
+        let row_of = |method: &str| {
             rows.iter()
                 .find(|r| (r.system, r.method) == (*system, method))
         };
-        let here = methods.iter().map(|method| {
-            let Some(row) = own(method) else {
+        let cells = methods.iter().map(|method| {
+            let Some(row) = row_of(method) else {
                 return (String::new(), None);
             };
             let median = row.quantile(0.5);
@@ -175,7 +186,7 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
             (figure.as_ref().map_or(String::new(), soft), figure)
         });
         let constant = constants.get(*system);
-        let mut column = marked(&here.collect::<Vec<_>>());
+        let mut column = marked(&cells.collect::<Vec<_>>());
         column.push(constant.map_or(String::new(), soft));
         columns.push(column);
         head.push("here".into());
@@ -190,7 +201,7 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
         groups.push((escape(system), 1 + usize::from(in_paper)));
     }
     let names = methods.iter().map(|m| escape(m));
-    let names = names.chain([CONSTANT.into()]).collect();
+    let names = names.chain([CONSTANT_ROW.into()]).collect();
     let table = grouped(
         "nRMSE; the best of each column is bold",
         &groups,
@@ -203,16 +214,16 @@ fn summary(rows: &[Row], systems: &[&str], constants: &Constants) -> String {
 
 fn tests(cells: &[Cell], rows: &[Row]) -> String {
     let methods = methods(rows);
-    if !methods.contains(&BEST) || methods.len() == 1 {
+    if !methods.contains(&REFERENCE_METHOD) || methods.len() == 1 {
         return String::new();
     }
     let mut lines = vec![vec![
         "method".to_string(),
         "pairs".into(),
-        format!("{BEST} is better in"),
+        format!("{REFERENCE_METHOD} is better in"),
         "p".into(),
     ]];
-    for method in methods.into_iter().filter(|m| *m != BEST) {
+    for method in methods.into_iter().filter(|m| *m != REFERENCE_METHOD) {
         let ratios = ratios(cells, method);
         let test = wilcoxon(&ratios);
         let better = ratios.iter().filter(|r| **r > 0.0).count();
@@ -223,8 +234,8 @@ fn tests(cells: &[Cell], rows: &[Row]) -> String {
             text::number(test.p),
         ]);
     }
-    let table = table(&format!("{BEST} against each method"), &lines);
-    format!("<p class=\"soft\">{}</p>\n{table}", prose(TEST))
+    let table = table(&format!("{REFERENCE_METHOD} against each method"), &lines);
+    format!("<p class=\"soft\">{}</p>\n{table}", prose(TEST_WORDS))
 }
 
 /// All that is known of each method on a system.
@@ -278,7 +289,7 @@ fn details(rows: &[&Row]) -> String {
         ("failed".into(), Box::new(counted(Status::Failed))),
         ("in all".into(), Box::new(|r| (time(r.seconds()), None))),
     ]);
-    for level in LEVELS {
+    for level in ERROR_LEVELS {
         let to = move |r: &Row| {
             let seconds = r.time_to(level);
             (time(seconds), Some(seconds))
@@ -287,8 +298,8 @@ fn details(rows: &[&Row]) -> String {
     }
     let mut head = vec!["method".to_string()];
     head.extend(columns.iter().map(|(name, _)| name.clone()));
-    let each = columns.iter().map(|(_, of)| {
-        let column: Vec<_> = rows.iter().map(|r| of(r)).collect();
+    let marked_columns = columns.iter().map(|(_, value)| {
+        let column: Vec<_> = rows.iter().map(|r| value(r)).collect();
         marked(&column)
     });
     let names = rows.iter().map(|r| escape(r.method)).collect();
@@ -296,12 +307,12 @@ fn details(rows: &[&Row]) -> String {
         ("", 1),
         ("nRMSE of the free run", errors),
         ("runs", 3),
-        ("time of training", 1 + LEVELS.len()),
+        ("time of training", 1 + ERROR_LEVELS.len()),
     ];
     grouped(
         "Errors over the seeds, lost runs, and the time to an error of the measured channels; the best of each column is bold. What the columns are: see the <a href=\"#notes\">notes</a>.",
         &groups.map(|(name, columns)| (name.to_string(), columns)),
-        &across(names, head, &each.collect::<Vec<_>>()),
+        &across(names, head, &marked_columns.collect::<Vec<_>>()),
     )
 }
 
@@ -318,21 +329,21 @@ fn of_system(drawn: &Drawn) -> String {
         part(
             "Free run over the training record",
             "Of each method the seed with the median error. A line that leaves the frame has run away.",
-            pairs(&drawn.trajectories, WIDE),
+            pairs(&drawn.trajectories, WIDE_SIZE),
         );
     }
     if !drawn.fields.is_empty() {
         part(
             "Vector field",
             "Away from the record the learned arrows are guesses. Methods without equations of motion of their own are not here.",
-            grid(&drawn.fields, SQUARE),
+            grid(&drawn.fields, SQUARE_SIZE),
         );
     }
     if !drawn.learning.is_empty() {
         part(
             "Learning curves",
             "Costs are each method's own and tell how it converges; errors can be compared. A method that looks at its free run at the end alone is a dot.",
-            pairs(&drawn.learning, CURVE),
+            pairs(&drawn.learning, CURVE_SIZE),
         );
     }
     if let [first, more @ ..] = drawn.held_out.as_slice() {
@@ -347,7 +358,7 @@ fn of_system(drawn: &Drawn) -> String {
         part(
             "Free run of what was not learned from",
             &more,
-            pairs(first, WIDE),
+            pairs(first, WIDE_SIZE),
         );
     }
     out

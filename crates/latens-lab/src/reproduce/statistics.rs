@@ -29,36 +29,36 @@ pub struct Wilcoxon {
 }
 
 /// Pairs up to which the distribution is counted out; above, it is taken as normal.
-const EXACT: usize = 30;
+const EXACT_PAIRS: usize = 30;
 
 /// Tests differences; those that are zero say nothing and are left out, infinite ones are the
 /// largest. Ties share their ranks.
 pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
-    let mut own: Vec<f64> = differences
+    let mut nonzero: Vec<f64> = differences
         .iter()
         .copied()
         .filter(|d| *d != 0.0 && !d.is_nan())
         .collect();
-    own.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    nonzero.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     // ranks times two, so that shared ones are whole
-    let mut ranks = vec![0_usize; own.len()];
+    let mut ranks = vec![0_usize; nonzero.len()];
     let (mut from, mut ties) = (0, 0.0);
-    while from < own.len() {
-        let same = own[from..]
+    while from < nonzero.len() {
+        let same = nonzero[from..]
             .iter()
-            .take_while(|d| d.abs() == own[from].abs())
+            .take_while(|d| d.abs() == nonzero[from].abs())
             .count();
         ranks[from..from + same].fill(2 * from + same + 1);
         let t = same as f64;
         ties += t * t * t - t;
         from += same;
     }
-    let signed = own.iter().zip(&ranks);
+    let signed = nonzero.iter().zip(&ranks);
     let positive: usize = signed.filter(|(d, _)| **d > 0.0).map(|(_, r)| r).sum();
-    let n = own.len() as f64;
-    let p = match own.len() {
+    let n = nonzero.len() as f64;
+    let p = match nonzero.len() {
         0 => 1.0,
-        count if count <= EXACT => counted(&ranks, positive),
+        count if count <= EXACT_PAIRS => counted(&ranks, positive),
         _ => {
             let mean = n * (n + 1.0) / 4.0;
             let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ties / 48.0;
@@ -67,7 +67,7 @@ pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
         }
     };
     Wilcoxon {
-        pairs: own.len(),
+        pairs: nonzero.len(),
         positive: positive as f64 / 2.0,
         p,
     }
@@ -154,11 +154,11 @@ mod tests {
         assert!(wilcoxon(&ranks(&[8])).p < 0.05 && wilcoxon(&ranks(&[9])).p > 0.05);
         assert_eq!(wilcoxon(&[0.0, 0.0]).p, 1.0);
         let tied: [f64; 6] = [1.0, -1.0, 2.0, 2.0, -3.0, f64::INFINITY];
-        let own = [1.5, 1.5, 3.5, 3.5, 5.0, 6.0];
+        let ranks = [1.5, 1.5, 3.5, 3.5, 5.0, 6.0];
         let sum = |signs: u32| {
             (0..6)
                 .filter(|i| signs >> i & 1 == 1)
-                .map(|i| own[i])
+                .map(|i| ranks[i])
                 .sum::<f64>()
         };
         let seen: f64 = 1.5 + 3.5 + 3.5 + 6.0;

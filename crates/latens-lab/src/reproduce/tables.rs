@@ -10,19 +10,19 @@ use crate::files::{write_file, write_json};
 use latens::Error;
 
 /// Errors of the measured channels to which the time is told.
-pub const LEVELS: [f64; 3] = [1e-1, 1e-2, 1e-3];
+pub const ERROR_LEVELS: [f64; 3] = [1e-1, 1e-2, 1e-3];
 /// The one of them that the tables for people show.
-const SHOWN: usize = 1;
+const SHOWN_LEVEL: usize = 1;
 /// What others are tested against.
-pub const BEST: &str = "batch";
+pub const REFERENCE_METHOD: &str = "batch";
 
 /// The error of a constant, by system.
 pub type Constants = BTreeMap<String, f64>;
 /// What its row is called.
-pub const CONSTANT: &str = "a constant";
+pub const CONSTANT_ROW: &str = "a constant";
 
 /// What the test is.
-pub const TEST: &str = "Wilcoxon's signed-rank test on ln(nRMSE of the method / nRMSE of batch), paired by system and seed; a lost run counts as the worst. Two-sided; exact up to 30 pairs. Seeds of one system are not independent: read p as a measure, not as a proof.";
+pub const TEST_WORDS: &str = "Wilcoxon's signed-rank test on ln(nRMSE of the method / nRMSE of batch), paired by system and seed; a lost run counts as the worst. Two-sided; exact up to 30 pairs. Seeds of one system are not independent: read p as a measure, not as a proof.";
 /// What the columns of a system's table are.
 pub const NOTES: [&str; 5] = [
     "Quartiles and worst over the seeds; lost runs (diverged, failed) count as infinitely bad and are never dropped.",
@@ -49,10 +49,10 @@ impl Row<'_> {
     }
 
     /// A score of every seed; a run without one counts as infinitely bad.
-    fn scores(&self, of: fn(&Score) -> Option<f64>) -> Vec<f64> {
+    fn scores(&self, score: fn(&Score) -> Option<f64>) -> Vec<f64> {
         self.cells
             .iter()
-            .map(|c| of(&c.score).unwrap_or(f64::INFINITY))
+            .map(|c| score(&c.score).unwrap_or(f64::INFINITY))
             .collect()
     }
 
@@ -68,34 +68,34 @@ impl Row<'_> {
 
     /// PR-SSM: median over seeds of the mean error of the best affine image of its latent states.
     pub fn aligned(&self) -> Option<f64> {
-        let each = self.cells.iter().filter_map(|c| {
+        let errors = self.cells.iter().filter_map(|c| {
             let known: Vec<f64> = c.aligned.values().flatten().copied().collect();
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         });
-        let each: Vec<f64> = each.collect();
-        (!each.is_empty()).then(|| quantile(&each, 0.5))
+        let errors: Vec<f64> = errors.collect();
+        (!errors.is_empty()).then(|| quantile(&errors, 0.5))
     }
 
     /// Median over seeds, where any seed has the score at all.
-    pub fn median(&self, of: fn(&Score) -> Option<f64>) -> Option<f64> {
-        let known = self.cells.iter().any(|c| of(&c.score).is_some());
-        known.then(|| quantile(&self.scores(of), 0.5))
+    pub fn median(&self, score: fn(&Score) -> Option<f64>) -> Option<f64> {
+        let known = self.cells.iter().any(|c| score(&c.score).is_some());
+        known.then(|| quantile(&self.scores(score), 0.5))
     }
 
     /// Median time to an error of the measured channels; infinite where half never reach it.
     pub fn time_to(&self, level: f64) -> f64 {
-        let one = |cell: &&Cell| {
+        let time = |cell: &&Cell| {
             let mut looks = cell.curve.iter();
             let reached = looks.find(|l| l.free_run.is_some_and(|e| e <= level));
             reached.map_or(f64::INFINITY, |l| l.seconds)
         };
-        quantile(&self.cells.iter().map(one).collect::<Vec<_>>(), 0.5)
+        quantile(&self.cells.iter().map(time).collect::<Vec<_>>(), 0.5)
     }
 
     /// Median time of training.
     pub fn seconds(&self) -> f64 {
-        let each: Vec<f64> = self.cells.iter().map(|c| c.score.seconds).collect();
-        quantile(&each, 0.5)
+        let times: Vec<f64> = self.cells.iter().map(|c| c.score.seconds).collect();
+        quantile(&times, 0.5)
     }
 }
 
@@ -122,11 +122,11 @@ pub fn rows(cells: &[Cell]) -> Vec<Row<'_>> {
 /// In the order of the table; a system may lack the first ones.
 pub fn methods<'c>(rows: &[Row<'c>]) -> Vec<&'c str> {
     let all = Method::all();
-    let own = |method: Method| {
+    let found = |method: Method| {
         let name = method.name();
         rows.iter().map(|r| r.method).find(|m| *m == name)
     };
-    all.into_iter().filter_map(own).collect()
+    all.into_iter().filter_map(found).collect()
 }
 
 /// In the order in which they first appear.
@@ -207,35 +207,35 @@ fn summary(rows: &[Row], constants: &Constants) -> String {
     let cells = systems.iter().map(|s| constants.get(*s));
     let cells = cells.map(|c| c.map_or(String::new(), |c| shown(*c)));
     let cells: Vec<String> = cells.collect();
-    out += &format!("| *{CONSTANT}* | {} |\n", cells.join(" | "));
+    out += &format!("| *{CONSTANT_ROW}* | {} |\n", cells.join(" | "));
     out
 }
 
 /// ln of the method's error over that of batch, for every system and seed that both have.
 pub fn ratios(cells: &[Cell], method: &str) -> Vec<f64> {
     let error = |c: &Cell| c.score.nrmse_mean.unwrap_or(f64::INFINITY).ln();
-    let own = cells.iter().filter(|c| c.score.method == method);
-    let pairs = own.filter_map(|own| {
-        let (system, seed) = (&own.score.system, own.score.seed);
+    let of_method = cells.iter().filter(|c| c.score.method == method);
+    let pairs = of_method.filter_map(|cell| {
+        let (system, seed) = (&cell.score.system, cell.score.seed);
         let best = cells.iter().find(|c| {
-            (&c.score.system, c.score.seed) == (system, seed) && c.score.method == BEST
+            (&c.score.system, c.score.seed) == (system, seed) && c.score.method == REFERENCE_METHOD
         })?;
-        let (own, best) = (error(own), error(best));
+        let (error, best) = (error(cell), error(best));
         // both lost: neither is better
-        Some(if own == best { 0.0 } else { own - best })
+        Some(if error == best { 0.0 } else { error - best })
     });
     pairs.collect()
 }
 
 fn tests(cells: &[Cell], rows: &[Row]) -> String {
     let methods = methods(rows);
-    if !methods.contains(&BEST) {
+    if !methods.contains(&REFERENCE_METHOD) {
         return String::new();
     }
     let mut out = format!(
-        "## {BEST} against each\n\n{TEST}\n\n| method | pairs | {BEST} is better in | p |\n|---|---|---|---|\n"
+        "## {REFERENCE_METHOD} against each\n\n{TEST_WORDS}\n\n| method | pairs | {REFERENCE_METHOD} is better in | p |\n|---|---|---|---|\n"
     );
-    for method in methods.into_iter().filter(|m| *m != BEST) {
+    for method in methods.into_iter().filter(|m| *m != REFERENCE_METHOD) {
         let ratios = ratios(cells, method);
         let test = wilcoxon(&ratios);
         let better = ratios.iter().filter(|r| **r > 0.0).count();
@@ -270,7 +270,7 @@ fn details(rows: &[Row]) -> String {
                 optional(row.median(|s| s.nrmse_hidden)),
                 optional(row.median(|s| s.heldout_mean)),
                 time(row.seconds()),
-                time(row.time_to(LEVELS[SHOWN])),
+                time(row.time_to(ERROR_LEVELS[SHOWN_LEVEL])),
                 optional(row.aligned()),
             );
         }
@@ -300,7 +300,7 @@ fn csv(rows: &[Row]) -> String {
     let mut out = String::from(
         "system,method,paper,seeds,ok,diverged,failed,median,quartile_1,quartile_3,worst,hidden_median,heldout_median,seconds_median",
     );
-    LEVELS
+    ERROR_LEVELS
         .iter()
         .for_each(|l| out += &format!(",seconds_to_{l:.0e}"));
     out += "\n";
@@ -326,7 +326,7 @@ fn csv(rows: &[Row]) -> String {
         fields.push(optional(row.median(|s| s.nrmse_hidden)));
         fields.push(optional(row.median(|s| s.heldout_mean)));
         fields.push(number(row.seconds()));
-        fields.extend(LEVELS.map(|l| number(row.time_to(l))));
+        fields.extend(ERROR_LEVELS.map(|l| number(row.time_to(l))));
         out += &format!("{}\n", fields.join(","));
     }
     out

@@ -15,9 +15,9 @@ pub struct Adam {
 }
 
 impl Adam {
-    const MEAN: f64 = 0.9;
-    const SQUARE: f64 = 0.999;
-    const SMALL: f64 = 1e-8;
+    const MEAN_DECAY: f64 = 0.9;
+    const SQUARE_DECAY: f64 = 0.999;
+    const SMALL_DIVISOR: f64 = 1e-8;
 
     /// For so many parameters.
     pub fn new(parameters: usize, rate: f64) -> Self {
@@ -32,13 +32,13 @@ impl Adam {
     /// One step against the gradient.
     pub fn step(&mut self, parameters: &mut [f64], gradient: &[f64]) {
         self.steps = self.steps.saturating_add(1);
-        let mean_bias = 1.0 - Self::MEAN.powi(self.steps);
-        let square_bias = 1.0 - Self::SQUARE.powi(self.steps);
+        let mean_bias = 1.0 - Self::MEAN_DECAY.powi(self.steps);
+        let square_bias = 1.0 - Self::SQUARE_DECAY.powi(self.steps);
         let moments = self.mean.iter_mut().zip(&mut self.square);
         for ((p, g), (m, v)) in parameters.iter_mut().zip(gradient).zip(moments) {
-            *m = Self::MEAN * *m + (1.0 - Self::MEAN) * g;
-            *v = Self::SQUARE * *v + (1.0 - Self::SQUARE) * g * g;
-            *p -= self.rate * (*m / mean_bias) / ((*v / square_bias).sqrt() + Self::SMALL);
+            *m = Self::MEAN_DECAY * *m + (1.0 - Self::MEAN_DECAY) * g;
+            *v = Self::SQUARE_DECAY * *v + (1.0 - Self::SQUARE_DECAY) * g * g;
+            *p -= self.rate * (*m / mean_bias) / ((*v / square_bias).sqrt() + Self::SMALL_DIVISOR);
         }
     }
 }
@@ -103,7 +103,7 @@ pub struct Descent {
 }
 
 /// Looks at the free run in a whole descent.
-const LOOKS: usize = 100;
+const LOOKS_A_DESCENT: usize = 100;
 
 /// What a rival is to minimise, and what it is judged by.
 pub trait Loss {
@@ -138,7 +138,7 @@ impl Descent {
         let mut best: Option<(f64, Vec<f64>)> = None;
         let (mut reports, mut stopped) = (Vec::new(), false);
         let iterations = self.passes * self.steps;
-        let every = (iterations / LOOKS).max(1);
+        let every = (iterations / LOOKS_A_DESCENT).max(1);
         let (mut sum, mut count) = (0.0, 0.0);
         for iteration in 1..=iterations {
             let value = loss.gradient(&parameters, &mut gradient);

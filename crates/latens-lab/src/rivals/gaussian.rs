@@ -85,6 +85,20 @@ fn kernel(a: &[f64], b: &[f64], inverse: &[f64], variance: f64) -> f64 {
     variance * (-0.5 * square).exp()
 }
 
+/// What [`Process::at`] fills in at a point ξ: k(ξ) and A = K⁻¹ k.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels<'k> {
+    pub k: &'k [f64],
+    pub a: &'k [f64],
+}
+
+/// The adjoints of a mean and a variance.
+#[derive(Clone, Copy)]
+pub(crate) struct ByMoments {
+    pub mean: f64,
+    pub variance: f64,
+}
+
 impl<'p> Process<'p> {
     pub fn new(shape: Shape, parameters: &'p [f64]) -> Self {
         let (p, w, at) = (shape.inducing, shape.width, shape.places());
@@ -151,12 +165,13 @@ impl<'p> Process<'p> {
     pub fn pull_back(
         &self,
         point: &[f64],
-        (k, a): (&[f64], &[f64]),
-        (by_mean, by_var): (f64, f64),
-        own: &mut Adjoint,
+        Kernels { k, a }: Kernels,
+        by: ByMoments,
+        adjoint: &mut Adjoint,
         gradient: &mut [f64],
         by_point: &mut [f64],
     ) {
+        let (by_mean, by_var) = (by.mean, by.variance);
         let (p, w, at) = (self.shape.inducing, self.shape.width, self.shape.places());
         let explained = self.variance - dot(k, a) > 0.0;
         let open = if explained { 1.0 } else { 0.0 };
@@ -167,29 +182,29 @@ impl<'p> Process<'p> {
             gradient[at.s.start + j] += by_var * a[j] * a[j] * self.s[j];
         }
         gradient[at.noise] += by_var * self.noise;
-        own.variance += open * by_var;
+        adjoint.variance += open * by_var;
         let mut by_k = vec![0.0; p];
         for (row, b) in self.k_inverse.chunks_exact(p).zip(&by_a) {
             axpy(*b, row, &mut by_k);
         }
-        for (row, b) in own.k_inverse.chunks_exact_mut(p).zip(&by_a) {
+        for (row, b) in adjoint.k_inverse.chunks_exact_mut(p).zip(&by_a) {
             axpy(*b, k, row);
         }
         for j in 0..p {
             let d_k = (by_k[j] - open * by_var * a[j]) * k[j];
-            own.variance += d_k / self.variance;
+            adjoint.variance += d_k / self.variance;
             for l in 0..w {
                 let off = point[l] - self.zeta[j * w + l];
                 let slope = d_k * off * self.inverse[l];
                 by_point[l] -= slope;
                 gradient[at.zeta.start + j * w + l] += slope;
-                own.inverse[l] -= 0.5 * d_k * off * off;
+                adjoint.inverse[l] -= 0.5 * d_k * off * off;
             }
         }
     }
 
     /// KL(q ‖ N(0, K)); adds its gradient.
-    pub fn divergence(&self, own: &mut Adjoint, gradient: &mut [f64]) -> f64 {
+    pub fn divergence(&self, adjoint: &mut Adjoint, gradient: &mut [f64]) -> f64 {
         let (p, at) = (self.shape.inducing, self.shape.places());
         let mut value = -(p as f64) + self.log_det;
         for i in 0..p {
@@ -199,22 +214,22 @@ impl<'p> Process<'p> {
             gradient[at.m.start + i] += along;
             gradient[at.s.start + i] += 0.5 * (row[i] * self.s[i] - 1.0);
             for j in 0..p {
-                own.k_inverse[i * p + j] += 0.5 * self.m[i] * self.m[j];
+                adjoint.k_inverse[i * p + j] += 0.5 * self.m[i] * self.m[j];
             }
-            own.k_inverse[i * p + i] += 0.5 * self.s[i];
+            adjoint.k_inverse[i * p + i] += 0.5 * self.s[i];
         }
         0.5 * value
     }
 
     /// From gradients by K⁻¹ (and ½ ln|K|) to those by ζ, ℓ and σ²: K̄ = −K⁻¹ B K⁻¹ + ½ K⁻¹.
-    pub fn spread(&self, own: &Adjoint, gradient: &mut [f64]) {
+    pub fn spread(&self, adjoint: &Adjoint, gradient: &mut [f64]) {
         let (p, w, at) = (self.shape.inducing, self.shape.width, self.shape.places());
         let mut product = vec![0.0; p * p];
         let mut by_k = vec![0.0; p * p];
-        multiply(&self.k_inverse, &own.k_inverse, &mut product, p, p);
+        multiply(&self.k_inverse, &adjoint.k_inverse, &mut product, p, p);
         multiply(&product, &self.k_inverse, &mut by_k, p, p);
-        let mut by_variance = own.variance;
-        let mut by_inverse = own.inverse.clone();
+        let mut by_variance = adjoint.variance;
+        let mut by_inverse = adjoint.inverse.clone();
         for (i, x) in self.zeta.chunks_exact(w).enumerate() {
             for (j, y) in self.zeta.chunks_exact(w).enumerate() {
                 let b = 0.5 * self.k_inverse[i * p + j] - by_k[i * p + j];

@@ -120,7 +120,7 @@ impl Settings {
     /// The published recipe, as far as it says; else what worked on the harmonic oscillator.
     pub fn new(method: Rival) -> Self {
         let (rate, window) = match method {
-            Rival::NodeLstm => (1e-3, node_lstm::SEGMENT),
+            Rival::NodeLstm => (1e-3, node_lstm::SEGMENT_STEPS),
             Rival::Rm => (5e-3, 2500),
             Rival::PrSsm => (0.01, 50),
             _ => (1e-2, 5000),
@@ -182,7 +182,7 @@ pub struct Outcome {
 }
 
 /// Samples of a new record that a start is found on.
-const WARM_UP: usize = 100;
+const START_SAMPLES: usize = 100;
 
 /// Trains a rival.
 ///
@@ -255,11 +255,11 @@ fn train(
             )
         }
         Rival::NodeLstm => {
-            let (hybrid, own, starts, done) = node_lstm::learn(problem, settings, observer)?;
+            let (hybrid, weights, starts, done) = node_lstm::learn(problem, settings, observer)?;
             let pairs = records.iter().zip(&starts);
-            let runs = pairs.map(|(record, start)| hybrid.free_run(&own, record, start, dt));
+            let runs = pairs.map(|(record, start)| hybrid.free_run(&weights, record, start, dt));
             let runs = runs.collect();
-            (Learned::Memory(Box::new(hybrid), own), runs, done)
+            (Learned::Memory(Box::new(hybrid), weights), runs, done)
         }
         Rival::PrSsm => {
             let (latent, done) = pr_ssm::learn(problem, settings, observer)?;
@@ -315,16 +315,16 @@ impl Outcome {
                 let found = start.map_or_else(|| self.start(record), <[f64]>::to_vec);
                 score::free_run(&stepper, record, theta, &found)
             }
-            Learned::Memory(hybrid, own) => {
+            Learned::Memory(hybrid, weights) => {
                 let found = start.map_or_else(|| self.start(record), <[f64]>::to_vec);
-                hybrid.free_run(own, record, &found, self.dt)
+                hybrid.free_run(weights, record, &found, self.dt)
             }
         }
     }
 
     /// The start whose run fits the first samples best, all that was learned held.
     fn start(&self, record: &Record) -> Vec<f64> {
-        let first = [record.slice(0..record.len().min(WARM_UP + 1))];
+        let first = [record.slice(0..record.len().min(START_SAMPLES + 1))];
         let stepper = Stepper::over(&self.model, &self.model.system, self.dt, &first);
         let deviation = windows::deviations(&first, self.model.measurements.len());
         let problem = Problem {
@@ -335,7 +335,7 @@ impl Outcome {
             deviation: &deviation,
         };
         match &self.learned {
-            Learned::Memory(hybrid, own) => node_lstm::start(problem, hybrid, own),
+            Learned::Memory(hybrid, weights) => node_lstm::start(problem, hybrid, weights),
             _ => node::start(problem, self.theta().unwrap_or(&[])),
         }
     }

@@ -30,9 +30,9 @@ use super::adam::{Descended, Descent, Loss, Plateau};
 use super::windows::{self, Batches, Problem, Rollout, Starts, Window};
 
 /// Steps of all windows together in one iteration, about.
-pub(crate) const STEPS: usize = 5000;
+pub(crate) const BATCH_STEPS: usize = 5000;
 /// Longest gradient.
-pub(crate) const CLIP: f64 = 10.0;
+pub(crate) const GRADIENT_LENGTH: f64 = 10.0;
 
 /// The loss of windows, by θ and by the offsets of their starts after it.
 pub struct Windows<'a> {
@@ -53,7 +53,7 @@ impl<'a> Windows<'a> {
         Self {
             starts: Starts::new(&problem, &windows, settings.known_start),
             batches: Batches::new(windows.len(), Pcg64::seed_from_u64(settings.seed)),
-            size: (STEPS / steps).max(1),
+            size: (BATCH_STEPS / steps).max(1),
             rollout: Rollout::new(problem),
             windows,
             problem,
@@ -74,12 +74,12 @@ impl Loss for Windows<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, offsets) = parameters.split_at(p);
         let (by_theta, by_offsets) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let each: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
-        let count = windows::measurements(self.problem.records, &each).max(1);
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
+        let count = windows::measurements(self.problem.records, &windows).max(1);
         let weight = 1.0 / count as f64;
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&each) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self.starts.state(k, offsets);
             let rollout = &mut self.rollout;
             loss += rollout.gradient(theta, &start, window, weight, by_theta);
@@ -102,7 +102,7 @@ pub(crate) fn descent(settings: &Settings) -> Descent {
         steps: 1,
         rate: settings.rate,
         plateau: Plateau::new(0.5, 10),
-        clip: CLIP,
+        clip: GRADIENT_LENGTH,
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn offsets(loss: &mut dyn Loss, held: &[f64], count: usize) -> Vec<f6
         steps: 1,
         rate: START.1,
         plateau: Plateau::new(0.5, 2),
-        clip: CLIP,
+        clip: GRADIENT_LENGTH,
     };
     let found = descent.run(&mut loss, vec![0.0; count], &mut latens::solve::Silent);
     found.map_or(vec![0.0; count], |d| d.parameters)

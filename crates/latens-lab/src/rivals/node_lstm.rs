@@ -7,7 +7,7 @@
 //! a_k = s_a · stack(ξ_k, memory),   x_{k+1} = f_o(x_k, u_k, a_k)
 //! ```
 //!
-//! Backpropagation through time is cut after [`SEGMENT`] steps: states and memory are carried over a
+//! Backpropagation through time is cut after [`SEGMENT_STEPS`] steps: states and memory are carried over a
 //! cut, their gradients are not, and Adam takes a step at each. Layers are as wide as those of the
 //! network that the stack replaces. Gradients are exact within a segment.
 //!
@@ -37,12 +37,12 @@ use rand_pcg::Pcg64;
 use super::Settings;
 use super::adam::{Descended, Descent, Loss, Plateau};
 use super::lstm::{Memory, Moment, Stack};
-use super::windows::{LOST, Problem, Starts, Window, axpy, channel_error};
+use super::windows::{LOST_SCALES, Problem, Starts, Window, axpy, channel_error};
 
 /// Steps after which backpropagation is cut.
-pub const SEGMENT: usize = 150;
+pub const SEGMENT_STEPS: usize = 150;
 /// Longest gradient, as the card has it.
-const CLIP: f64 = 1.0;
+const GRADIENT_LENGTH: f64 = 1.0;
 
 /// The system with its networks as signals, and the stack that makes them.
 #[derive(Debug, Clone)]
@@ -258,11 +258,18 @@ pub struct Segments<'a> {
     /// Steps of a segment.
     length: usize,
     /// Record and sample where the next segment begins; states and memory there.
-    at: (usize, usize),
+    at: Sample,
     state: Vec<f64>,
     past: Past,
     moments: Vec<Vec<Moment>>,
     states: Vec<f64>,
+}
+
+/// A sample of a record, each by its place.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Sample {
+    record: usize,
+    sample: usize,
 }
 
 impl<'a> Segments<'a> {
@@ -281,7 +288,7 @@ impl<'a> Segments<'a> {
             workspace: problem.model.system.workspace(),
             stepper,
             length,
-            at: (0, 0),
+            at: Sample::default(),
             state: vec![],
             past: hybrid.past(),
             moments: vec![],
@@ -293,18 +300,21 @@ impl<'a> Segments<'a> {
 
     /// Whether the next segment is the first of all.
     pub fn at_the_beginning(&self) -> bool {
-        self.at == (0, 0)
+        self.at == Sample::default()
     }
 
     /// The next segment; says whether the pass over all records is over.
     fn segment(&mut self, parameters: &[f64], gradient: &mut [f64]) -> (f64, bool) {
         let (hybrid, p) = (self.hybrid, self.hybrid.parameters());
-        let (own, offsets) = parameters.split_at(p);
+        let (hybrid_parameters, offsets) = parameters.split_at(p);
         let unknowns = hybrid.model.system.unknowns();
-        let (constants, weights) = own.split_at(unknowns);
+        let (constants, weights) = hybrid_parameters.split_at(unknowns);
         let theta = hybrid.theta(constants);
         let all = hybrid.model.system.states();
-        let (r, from) = self.at;
+        let Sample {
+            record: r,
+            sample: from,
+        } = self.at;
         let record = &self.problem.records[r];
         if from == 0 {
             self.state = self.starts.state(r, offsets);
@@ -332,7 +342,7 @@ impl<'a> Segments<'a> {
                 .zip(sizes)
                 .map(|(x, (c, s))| (x - c).abs() / s);
             done = k + 1 - from;
-            if !off.all(|off| off < LOST) {
+            if !off.all(|off| off < LOST_SCALES) {
                 lost = true;
                 done -= 1;
                 break;
@@ -342,26 +352,36 @@ impl<'a> Segments<'a> {
         if !lost {
             self.states.extend_from_slice(&self.state);
         }
-        let loss = self.backward((r, from), done, &theta, weights, gradient);
+        let loss = self.backward(self.at, done, &theta, weights, gradient);
         self.at = match (
             lost || to == record.len() - 1,
             r + 1 == self.problem.records.len(),
         ) {
-            (false, _) => (r, to),
-            (true, true) => (0, 0),
-            (true, false) => (r + 1, 0),
+            (false, _) => Sample {
+                record: r,
+                sample: to,
+            },
+            (true, true) => Sample::default(),
+            (true, false) => Sample {
+                record: r + 1,
+                sample: 0,
+            },
         };
         (loss, self.at_the_beginning())
     }
 
     fn backward(
         &mut self,
-        (r, from): (usize, usize),
+        begin: Sample,
         done: usize,
         theta: &[f64],
         weights: &[f64],
         gradient: &mut [f64],
     ) -> f64 {
+        let Sample {
+            record: r,
+            sample: from,
+        } = begin;
         let hybrid = self.hybrid;
         let (n, all) = (hybrid.states, hybrid.model.system.states());
         let unknowns = hybrid.model.system.unknowns();
@@ -449,11 +469,12 @@ impl Loss for Segments<'_> {
     }
 
     fn free_run(&mut self, parameters: &[f64]) -> f64 {
-        let (own, offsets) = parameters.split_at(self.hybrid.parameters());
+        let (hybrid_parameters, offsets) = parameters.split_at(self.hybrid.parameters());
         let starts = self.first(offsets);
         let dt = self.stepper.dt();
         let pairs = self.problem.records.iter().zip(&starts);
-        let runs = pairs.map(|(record, start)| self.hybrid.free_run(own, record, start, dt));
+        let runs =
+            pairs.map(|(record, start)| self.hybrid.free_run(hybrid_parameters, record, start, dt));
         let runs: Vec<Trajectory> = runs.collect();
         let blank = vec![0.0; self.problem.model.system.parameters()];
         channel_error(&self.problem, &blank, &runs)
@@ -484,20 +505,20 @@ pub(crate) fn learn(
         steps: segments.sum(),
         rate: settings.rate,
         plateau: Plateau::new(0.5, 10),
-        clip: CLIP,
+        clip: GRADIENT_LENGTH,
     };
     let done = descent.run(&mut loss, parameters, observer)?;
-    let (own, offsets) = done.parameters.split_at(hybrid.parameters());
-    let (own, starts) = (own.to_vec(), loss.first(offsets));
+    let (hybrid_parameters, offsets) = done.parameters.split_at(hybrid.parameters());
+    let (hybrid_parameters, starts) = (hybrid_parameters.to_vec(), loss.first(offsets));
     drop(loss);
-    Ok((hybrid, own, starts, done))
+    Ok((hybrid, hybrid_parameters, starts, done))
 }
 
 /// The first state of the problem's one record, the stack held.
-pub(crate) fn start(problem: Problem, hybrid: &Hybrid, own: &[f64]) -> Vec<f64> {
+pub(crate) fn start(problem: Problem, hybrid: &Hybrid, hybrid_parameters: &[f64]) -> Vec<f64> {
     // one segment, or its gradient would miss what comes after
     let mut loss = Segments::new(problem, hybrid, false, problem.records[0].len());
     let count = loss.starts.parameters();
-    let found = super::node::offsets(&mut loss, own, count);
+    let found = super::node::offsets(&mut loss, hybrid_parameters, count);
     loss.first(&found).remove(0)
 }

@@ -42,18 +42,18 @@ use rand_pcg::Pcg64;
 
 use super::Settings;
 use super::adam::{Descended, Descent, Loss, Plateau};
-use super::convolution::{Convolution, SEEN};
-use super::gaussian::{Adjoint, Process, Shape};
+use super::convolution::{Convolution, SEEN_SAMPLES};
+use super::gaussian::{Adjoint, ByMoments, Kernels, Process, Shape};
 use super::windows::{Problem, axpy};
 
 /// Samples of each sub-trajectory.
 const SAMPLES: usize = 10;
 /// Inducing points of each process.
-const INDUCING: usize = 20;
-const CLIP: f64 = 1e3;
+const INDUCING_POINTS: usize = 20;
+const GRADIENT_LENGTH: f64 = 1e3;
 /// Steps of the model in a time constant of the record; steps of a record at the least.
-const PER_CONSTANT: f64 = 50.0;
-const FEWEST: usize = 250;
+const STEPS_A_TIME_CONSTANT: f64 = 50.0;
+const LEAST_STEPS: usize = 250;
 
 /// Sizes of one iteration.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +75,29 @@ pub struct PrSsm {
     /// Samples in a step.
     pub stride: usize,
     /// Standardisation: channels, inputs.
-    y: Vec<(f64, f64)>,
-    u: Vec<(f64, f64)>,
+    y: Vec<Scale>,
+    u: Vec<Scale>,
+}
+
+/// By what a signal is standardised.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    center: f64,
+    scale: f64,
+}
+
+/// Where a sub-trajectory begins.
+#[derive(Clone, Copy)]
+struct Piece {
+    record: usize,
+    /// A step of it.
+    from: usize,
+}
+
+/// What sub-trajectories add to.
+struct Collected<'c> {
+    gradient: &'c mut [f64],
+    adjoints: &'c mut [Adjoint],
 }
 
 /// A record in the model's terms.
@@ -91,7 +112,7 @@ impl PrSsm {
     /// Of a problem; `stride` samples a step.
     fn new(problem: &Problem, stride: usize) -> Self {
         let model = problem.model;
-        let of = |width: usize, pick: fn(&Record) -> &[f64], j: usize| {
+        let scale = |width: usize, pick: fn(&Record) -> &[f64], j: usize| {
             let values = problem
                 .records
                 .iter()
@@ -100,7 +121,10 @@ impl PrSsm {
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
             let square = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
             let deviation = (square / values.len().max(1) as f64).sqrt();
-            (mean, if deviation > 0.0 { deviation } else { 1.0 })
+            Scale {
+                center: mean,
+                scale: if deviation > 0.0 { deviation } else { 1.0 },
+            }
         };
         let (c, i) = (model.measurements.len(), model.inputs.len());
         Self {
@@ -108,15 +132,15 @@ impl PrSsm {
             channels: c,
             inputs: i,
             stride,
-            y: (0..c).map(|j| of(c, |r| &r.outputs, j)).collect(),
-            u: (0..i).map(|j| of(i, |r| &r.inputs, j)).collect(),
+            y: (0..c).map(|j| scale(c, |r| &r.outputs, j)).collect(),
+            u: (0..i).map(|j| scale(i, |r| &r.inputs, j)).collect(),
         }
     }
 
     /// Of a process of (x, u).
     fn shape(&self) -> Shape {
         Shape {
-            inducing: INDUCING,
+            inducing: INDUCING_POINTS,
             width: self.latent + self.inputs,
         }
     }
@@ -128,8 +152,8 @@ impl PrSsm {
     }
 
     fn processes<'p>(&self, parameters: &'p [f64]) -> Vec<Process<'p>> {
-        let one = |d| Process::new(self.shape(), &parameters[self.process_range(d)]);
-        (0..self.latent).map(one).collect()
+        let process = |d| Process::new(self.shape(), &parameters[self.process_range(d)]);
+        (0..self.latent).map(process).collect()
     }
 
     /// Where ln σ_y² begins, and where the recognition network does.
@@ -147,14 +171,14 @@ impl PrSsm {
     pub fn initialise(&self, rng: &mut Pcg64) -> Vec<f64> {
         let mut parameters = vec![0.0; self.parameters()];
         for d in 0..self.latent {
-            let own = &mut parameters[self.process_range(d)];
+            let process = &mut parameters[self.process_range(d)];
             let at = self.shape().places();
-            own[at.zeta].fill_with(|| rng.random_range(-2.0..2.0));
-            own[at.m].fill_with(|| 0.05 * rng.random_range(-1.0..1.0));
-            own[at.s].fill(0.01_f64.powi(2).ln());
-            own[at.length].fill(2.0_f64.ln());
-            own[at.variance] = 0.5_f64.powi(2).ln();
-            own[at.noise] = 0.002_f64.powi(2).ln();
+            process[at.zeta].fill_with(|| rng.random_range(-2.0..2.0));
+            process[at.m].fill_with(|| 0.05 * rng.random_range(-1.0..1.0));
+            process[at.s].fill(0.01_f64.powi(2).ln());
+            process[at.length].fill(2.0_f64.ln());
+            process[at.variance] = 0.5_f64.powi(2).ln();
+            process[at.noise] = 0.002_f64.powi(2).ln();
         }
         let (_, net) = self.tail();
         self.recognition().initialise(&mut parameters[net..], rng);
@@ -163,10 +187,10 @@ impl PrSsm {
 
     fn series(&self, record: &Record) -> Series {
         let kept: Vec<usize> = (0..record.len()).step_by(self.stride).collect();
-        let scaled = |row: &[f64], sizes: &[(f64, f64)]| -> Vec<f64> {
+        let scaled = |row: &[f64], sizes: &[Scale]| -> Vec<f64> {
             row.iter()
                 .zip(sizes)
-                .map(|(v, (m, s))| (v - m) / s)
+                .map(|(v, size)| (v - size.center) / size.scale)
                 .collect()
         };
         Series {
@@ -207,7 +231,7 @@ impl PrSsm {
         let first = |t: usize, j: usize| self.sample(series, t, j);
         let recognised = self.recognition().recognise(weights, &first).0;
         run[..n].copy_from_slice(start.unwrap_or(&recognised[..n]));
-        let (mut k, mut a) = (vec![0.0; INDUCING], vec![0.0; INDUCING]);
+        let (mut k, mut a) = (vec![0.0; INDUCING_POINTS], vec![0.0; INDUCING_POINTS]);
         let mut point = vec![0.0; self.shape().width];
         for t in 1..series.len {
             let (done, next) = run.split_at_mut(t * n);
@@ -227,10 +251,10 @@ impl PrSsm {
 
     /// Latent states as a run over a record's samples: channels in their units where a state is
     /// shown by one, the others in units of the states' scales.
-    pub fn free_run(
+    fn free_run(
         &self,
         model: &Model,
-        sizes: &[(f64, f64)],
+        sizes: &[Scale],
         parameters: &[f64],
         record: &Record,
         start: Option<&[f64]>,
@@ -240,8 +264,8 @@ impl PrSsm {
         let start = start.map(|state| {
             let mut first = vec![0.0; latent];
             for (i, &d) in order.iter().enumerate() {
-                let (m, s) = self.size(d, sizes[i]);
-                first[d] = (state[i] - m) / s;
+                let Scale { center, scale } = self.scale(d, sizes[i]);
+                first[d] = (state[i] - center) / scale;
             }
             first
         });
@@ -254,16 +278,16 @@ impl PrSsm {
                 (k % self.stride) as f64 / self.stride as f64,
             );
             for (i, &d) in order.iter().enumerate() {
-                let (m, s) = self.size(d, sizes[i]);
-                let here = run[t * latent + d];
-                let next = run.get((t + 1) * latent + d).copied().unwrap_or(here);
-                states.row_mut(k)[i] = m + s * (here + part * (next - here));
+                let Scale { center, scale } = self.scale(d, sizes[i]);
+                let value = run[t * latent + d];
+                let next = run.get((t + 1) * latent + d).copied().unwrap_or(value);
+                states.row_mut(k)[i] = center + scale * (value + part * (next - value));
             }
         }
         states
     }
 
-    fn size(&self, d: usize, of_state: (f64, f64)) -> (f64, f64) {
+    fn scale(&self, d: usize, of_state: Scale) -> Scale {
         self.y.get(d).copied().unwrap_or(of_state)
     }
 
@@ -271,11 +295,11 @@ impl PrSsm {
     fn order(&self, model: &Model) -> Vec<usize> {
         let direct = model.system.direct();
         let mut free = (self.channels..self.latent).chain(0..self.channels);
-        let one = |i: usize| {
+        let latent = |i: usize| {
             let shown = direct.iter().position(|d| *d == Some(i));
             shown.or_else(|| free.next()).unwrap_or(0)
         };
-        (0..model.states.len()).map(one).collect()
+        (0..model.states.len()).map(latent).collect()
     }
 }
 
@@ -284,7 +308,7 @@ pub struct Bound<'a> {
     problem: Problem<'a>,
     pub model: PrSsm,
     series: Vec<Series>,
-    sizes: Vec<(f64, f64)>,
+    sizes: Vec<Scale>,
     size: Size,
     rng: Pcg64,
 }
@@ -295,20 +319,22 @@ impl<'a> Bound<'a> {
     pub fn new(problem: Problem<'a>, size: Size, seed: u64) -> Result<Self, Error> {
         let shortest = problem.records.iter().map(Record::len).min().unwrap_or(0);
         let constant = problem.scales.time_constant / problem.stepper.dt();
-        let stride = (constant / PER_CONSTANT).round() as usize;
-        let stride = stride.clamp(1, (shortest / FEWEST).max(1));
+        let stride = (constant / STEPS_A_TIME_CONSTANT).round() as usize;
+        let stride = stride.clamp(1, (shortest / LEAST_STEPS).max(1));
         let model = PrSsm::new(&problem, stride);
         let series: Vec<Series> = problem.records.iter().map(|r| model.series(r)).collect();
         let shortest = series.iter().map(|s| s.len).min().unwrap_or(0);
-        if shortest < SEEN + 2 {
+        if shortest < SEEN_SAMPLES + 2 {
             return Err(Error::Setting(format!(
                 "pr-ssm needs at least {} samples",
-                SEEN + 2
+                SEEN_SAMPLES + 2
             )));
         }
         let sizes = problem.scales.center.iter().zip(&problem.scales.scale);
         Ok(Self {
-            sizes: sizes.map(|(c, s)| (*c, *s)).collect(),
+            sizes: sizes
+                .map(|(&center, &scale)| Scale { center, scale })
+                .collect(),
             size: Size {
                 steps: size.steps.min(shortest - 1),
                 ..size
@@ -325,10 +351,11 @@ impl<'a> Bound<'a> {
         &mut self,
         parameters: &[f64],
         processes: &[Process],
-        (r, from): (usize, usize),
+        Piece { record: r, from }: Piece,
         weight: f64,
-        (gradient, adjoints): (&mut [f64], &mut [Adjoint]),
+        collected: Collected,
     ) -> f64 {
+        let Collected { gradient, adjoints } = collected;
         let Self {
             model,
             series,
@@ -337,7 +364,7 @@ impl<'a> Bound<'a> {
             ..
         } = self;
         let (series, steps) = (&series[r], size.steps);
-        let (n, p, w) = (model.latent, INDUCING, model.shape().width);
+        let (n, p, w) = (model.latent, INDUCING_POINTS, model.shape().width);
         let (noise_at, net) = model.tail();
         let seen = |t: usize, j: usize| model.sample(series, from + t, j);
         let (start, pooled) = model.recognition().recognise(&parameters[net..], &seen);
@@ -385,11 +412,24 @@ impl<'a> Bound<'a> {
             earlier.fill(0.0);
             for (d, process) in processes.iter().enumerate() {
                 let i = (t - 1) * n + d;
-                let (k, a) = (&ks[i * p..(i + 1) * p], &weights[i * p..(i + 1) * p]);
-                let by = (adjoint[d], adjoint[d] * draws[i] / (2.0 * roots[i]));
-                earlier[d] += by.0;
-                let own = &mut gradient[model.process_range(d)];
-                process.pull_back(point, (k, a), by, &mut adjoints[d], own, &mut earlier);
+                let kernels = Kernels {
+                    k: &ks[i * p..(i + 1) * p],
+                    a: &weights[i * p..(i + 1) * p],
+                };
+                let by = ByMoments {
+                    mean: adjoint[d],
+                    variance: adjoint[d] * draws[i] / (2.0 * roots[i]),
+                };
+                earlier[d] += by.mean;
+                let by_process = &mut gradient[model.process_range(d)];
+                process.pull_back(
+                    point,
+                    kernels,
+                    by,
+                    &mut adjoints[d],
+                    by_process,
+                    &mut earlier,
+                );
             }
             earlier[n..].fill(0.0);
             std::mem::swap(&mut adjoint, &mut earlier);
@@ -402,7 +442,7 @@ impl<'a> Bound<'a> {
             .collect();
         let recognition = model.recognition();
         let (weights, gradient) = (&parameters[net..], &mut gradient[net..]);
-        recognition.pull_back(weights, &seen, (&pooled, &by_out), gradient);
+        recognition.pull_back(weights, &seen, &pooled, &by_out, gradient);
         loss
     }
 
@@ -429,18 +469,27 @@ impl Loss for Bound<'_> {
         let mut loss = 0.0;
         for _ in 0..pieces {
             let r = self.rng.random_range(0..self.series.len());
-            // recognition looks at SEEN samples, however few are rolled out
-            let last = self.series[r].len - (steps + 1).max(SEEN);
+            // recognition looks at SEEN_SAMPLES samples, however few are rolled out
+            let last = self.series[r].len - (steps + 1).max(SEEN_SAMPLES);
             let from = self.rng.random_range(0..=last);
             for _ in 0..samples {
-                let into = (&mut *gradient, adjoints.as_mut_slice());
-                loss += self.piece(parameters, &processes, (r, from), weight, into);
+                let collected = Collected {
+                    gradient: &mut *gradient,
+                    adjoints: &mut adjoints,
+                };
+                loss += self.piece(
+                    parameters,
+                    &processes,
+                    Piece { record: r, from },
+                    weight,
+                    collected,
+                );
             }
         }
-        for (d, (process, own)) in processes.iter().zip(&mut adjoints).enumerate() {
+        for (d, (process, adjoint)) in processes.iter().zip(&mut adjoints).enumerate() {
             let gradient = &mut gradient[model.process_range(d)];
-            loss += process.divergence(own, gradient);
-            process.spread(own, gradient);
+            loss += process.divergence(adjoint, gradient);
+            process.spread(adjoint, gradient);
         }
         loss
     }
@@ -463,7 +512,7 @@ pub struct Learned {
     pub model: PrSsm,
     pub parameters: Vec<f64>,
     /// Centre and scale of each state.
-    sizes: Vec<(f64, f64)>,
+    sizes: Vec<Scale>,
 }
 
 impl Learned {
@@ -493,7 +542,7 @@ pub(crate) fn learn(
         steps: 1,
         rate: settings.rate,
         plateau: Plateau::new(0.5, 10),
-        clip: CLIP,
+        clip: GRADIENT_LENGTH,
     };
     let done = descent.run(&mut bound, parameters, observer)?;
     let learned = Learned {
@@ -531,8 +580,8 @@ pub fn align(run: &Trajectory, record: &Record) -> Vec<Option<f64>> {
             solve(&mut normal, &mut right, w).ok()?;
             let mapped = run.rows().map(|x| dot(x, &right[..n]) + right[n]);
             let mapped: Vec<f64> = mapped.collect();
-            let own: Vec<f64> = truth.iter().skip(i).step_by(n).copied().collect();
-            score::nrmse(&mapped, &own, 0, 1)
+            let truth_values: Vec<f64> = truth.iter().skip(i).step_by(n).copied().collect();
+            score::nrmse(&mapped, &truth_values, 0, 1)
         })
         .collect()
 }

@@ -30,13 +30,13 @@ use rand_pcg::Pcg64;
 
 use super::Settings;
 use super::adam::{Descended, Descent, Loss, Plateau};
-use super::node::{CLIP, STEPS};
+use super::node::{BATCH_STEPS, GRADIENT_LENGTH};
 use super::windows::{self, Batches, Problem, Rollout, Window};
 
 /// Samples of each input that recognition sees.
 pub const INPUTS: usize = 20;
 /// Windows of an iteration at the most, as published.
-const BATCH: usize = 100;
+const BATCH_WINDOWS: usize = 100;
 const WEIGHT_DECAY: f64 = 1e-5;
 
 /// A block of D: a real eigenvalue, or a pair a ± ib.
@@ -242,7 +242,7 @@ impl<'a> Recognised<'a> {
         Self {
             features: windows.iter().map(features).collect(),
             batches: Batches::new(windows.len(), Pcg64::seed_from_u64(settings.seed)),
-            size: (2 * STEPS / steps).clamp(1, BATCH),
+            size: (2 * BATCH_STEPS / steps).clamp(1, BATCH_WINDOWS),
             rollout: Rollout::new(problem),
             trace: recognition.network.trace(),
             recognition,
@@ -258,11 +258,11 @@ impl Loss for Recognised<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, weights) = parameters.split_at(p);
         let (by_theta, by_weights) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let each: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
-        let weight = 1.0 / windows::measurements(self.problem.records, &each).max(1) as f64;
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
+        let weight = 1.0 / windows::measurements(self.problem.records, &windows).max(1) as f64;
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&each) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self
                 .recognition
                 .evaluate(weights, &self.features[k], &mut self.trace);
@@ -312,7 +312,7 @@ pub(crate) fn learn(
         steps: 1,
         rate: settings.rate,
         plateau: Plateau::new(0.5, 5),
-        clip: CLIP,
+        clip: GRADIENT_LENGTH,
     };
     let done = descent.run(&mut loss, parameters, observer)?;
     let (theta, weights) = done.parameters.split_at(p);

@@ -68,14 +68,14 @@ impl Solver for RivalSolver {
         };
         let channels = problem.model.measurements.len();
         let deviation = windows::deviations(problem.records, channels);
-        let own = windows::Problem {
+        let windowed = windows::Problem {
             model: problem.model,
             stepper: problem.stepper,
             records: problem.records,
             scales: problem.scales,
             deviation: &deviation,
         };
-        let outcome = train(own, &settings, observer)?;
+        let outcome = train(windowed, &settings, observer)?;
         let theta = outcome.theta().map(<[f64]>::to_vec).unwrap_or_default();
         let mut learned = Learned::of_theta(problem, theta, outcome.reports, Some(outcome.runs));
         learned.stopped = outcome.stopped;

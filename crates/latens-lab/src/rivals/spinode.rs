@@ -34,18 +34,24 @@ use rand_pcg::Pcg64;
 
 use super::Settings;
 use super::adam::{Descent, Loss, Plateau};
-use super::node::{Learned, STEPS, descent};
-use super::windows::{self, Batches, LOST, Problem, Starts, Window, axpy};
+use super::node::{BATCH_STEPS, Learned, descent};
+use super::windows::{self, Batches, LOST_SCALES, Problem, Starts, Window, axpy};
 
 /// Standard deviation of a window's start in units of a state's scale: hidden, and measured.
-const HIDDEN: f64 = 1e-2;
-const MEASURED: f64 = 1e-4;
+const HIDDEN_START_DEVIATION: f64 = 1e-2;
+const MEASURED_START_DEVIATION: f64 = 1e-4;
 /// Added to variances, in units of scale², so that Σ has a factor.
 const JITTER: f64 = 1e-14;
 /// Windows of an iteration at the most, as published.
-const BATCH: usize = 32;
+const BATCH_WINDOWS: usize = 32;
 /// Steps of Adam for g₂.
 const DIFFUSION_STEPS: usize = 100;
+
+/// What the gradient of a window is added to: by θ, and by the diffusion.
+pub struct Gradients<'g> {
+    pub by_theta: &'g mut [f64],
+    pub by_diffusion: &'g mut [f64],
+}
 
 /// Mean and covariance along a window, and their adjoint.
 pub struct Moments<'a> {
@@ -105,9 +111,9 @@ impl<'a> Moments<'a> {
         let mut sigma = vec![0.0; n * n];
         for i in 0..n {
             let part = if hidden.contains(&i) {
-                HIDDEN
+                HIDDEN_START_DEVIATION
             } else {
-                MEASURED
+                MEASURED_START_DEVIATION
             };
             sigma[i * n + i] = (part * self.problem.scales.scale[i]).powi(2);
         }
@@ -183,7 +189,7 @@ impl<'a> Moments<'a> {
             }
             let sizes = scales.center.iter().zip(&scales.scale);
             let mut off = mean.iter().zip(sizes).map(|(x, (c, s))| (x - c).abs() / s);
-            if !off.all(|off| off < LOST) {
+            if !off.all(|off| off < LOST_SCALES) {
                 return j + 1;
             }
             self.means.extend_from_slice(&mean);
@@ -205,8 +211,12 @@ impl<'a> Moments<'a> {
         window: &Window,
         weight: f64,
         scatter: Option<&Scatter>,
-        (by_theta, by_diffusion): (&mut [f64], &mut [f64]),
+        gradients: Gradients,
     ) -> f64 {
+        let Gradients {
+            by_theta,
+            by_diffusion,
+        } = gradients;
         let samples = self.run(theta, diffusion, start, window);
         let Problem {
             stepper,
@@ -305,8 +315,8 @@ impl<'a> Moments<'a> {
     fn variance(&self, sample: usize, row: &[f64]) -> f64 {
         let n = row.len();
         let factor = &self.factors[sample * n * n..(sample + 1) * n * n];
-        let one = |j: usize| (0..n).map(|i| row[i] * factor[i * n + j]).sum::<f64>();
-        (0..n).map(|j| one(j).powi(2)).sum()
+        let column = |j: usize| (0..n).map(|i| row[i] * factor[i * n + j]).sum::<f64>();
+        (0..n).map(|j| column(j).powi(2)).sum()
     }
 }
 
@@ -357,14 +367,17 @@ impl Loss for Fitted<'_> {
         let p = self.problem.model.system.parameters();
         let (theta, offsets) = parameters.split_at(p);
         let (by_theta, by_offsets) = gradient.split_at_mut(p);
-        let taken = self.batches.next(self.size);
-        let each: Vec<Window> = taken.iter().map(|&k| self.windows[k].clone()).collect();
-        let weight = 1.0 / windows::measurements(self.problem.records, &each).max(1) as f64;
+        let batch = self.batches.next(self.size);
+        let windows: Vec<Window> = batch.iter().map(|&k| self.windows[k].clone()).collect();
+        let weight = 1.0 / windows::measurements(self.problem.records, &windows).max(1) as f64;
         let mut by_diffusion = vec![0.0; self.still.len()];
         let mut loss = 0.0;
-        for (&k, window) in taken.iter().zip(&each) {
+        for (&k, window) in batch.iter().zip(&windows) {
             let start = self.starts.state(k, offsets);
-            let gradients = (&mut *by_theta, by_diffusion.as_mut_slice());
+            let gradients = Gradients {
+                by_theta,
+                by_diffusion: &mut by_diffusion,
+            };
             loss +=
                 self.moments
                     .gradient(theta, &self.still, &start, window, weight, None, gradients);
@@ -452,13 +465,16 @@ impl Fitted<'_> {
                 let diffusion: Vec<f64> = pairs.map(|(l, u)| l.exp() * u).collect();
                 gradient.fill(0.0);
                 let mut ignored = vec![0.0; self.theta.len()];
-                let taken = self.fitted.batches.next(self.fitted.size);
+                let batch = self.fitted.batches.next(self.fitted.size);
                 let mut loss = 0.0;
-                for &k in &taken {
+                for &k in &batch {
                     let window = self.fitted.windows[k].clone();
                     let start = self.fitted.starts.state(k, self.offsets);
-                    let weight = 1.0 / (taken.len() * window.samples.len()) as f64;
-                    let gradients = (ignored.as_mut_slice(), &mut *gradient);
+                    let weight = 1.0 / (batch.len() * window.samples.len()) as f64;
+                    let gradients = Gradients {
+                        by_theta: &mut ignored,
+                        by_diffusion: gradient,
+                    };
                     let moments = &mut self.fitted.moments;
                     let scatter = Some(self.scatter);
                     loss += moments.gradient(
@@ -519,7 +535,7 @@ pub(crate) fn learn(
     let mut fitted = Fitted {
         starts: Starts::new(&problem, &windows, settings.known_start),
         batches: Batches::new(windows.len(), Pcg64::seed_from_u64(settings.seed)),
-        size: (2 * STEPS / steps / points).clamp(1, BATCH),
+        size: (2 * BATCH_STEPS / steps / points).clamp(1, BATCH_WINDOWS),
         still: vec![0.0; moments.diffusions()],
         moments,
         windows,
@@ -572,8 +588,11 @@ mod tests {
                 }
                 let expected = (value(&up) - value(&down)) / 2e-6;
                 let twice = if i == j { 1.0 } else { 2.0 };
-                let own = twice * found[i * n + j];
-                assert!((own - expected).abs() < 1e-8, "{i} {j}: {own} {expected}");
+                let compiled = twice * found[i * n + j];
+                assert!(
+                    (compiled - expected).abs() < 1e-8,
+                    "{i} {j}: {compiled} {expected}"
+                );
             }
         }
     }

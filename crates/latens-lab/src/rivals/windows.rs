@@ -63,19 +63,19 @@ pub fn cut(records: &[Record], steps: usize, stride: usize) -> Vec<Window> {
 
 /// Standard deviation of each channel over records; 1 where it never moves.
 pub fn deviations(records: &[Record], channels: usize) -> Vec<f64> {
-    let one = |c: usize| {
+    let deviation = |c: usize| {
         let values = || {
-            let each = records
+            let readings = records
                 .iter()
                 .flat_map(|r| r.outputs.iter().skip(c).step_by(r.d_y));
-            each.filter(|y| !y.is_nan())
+            readings.filter(|y| !y.is_nan())
         };
         let count = values().count().max(1) as f64;
         let mean = values().sum::<f64>() / count;
         let square = values().map(|y| (y - mean).powi(2)).sum::<f64>() / count;
         if square > 0.0 { square.sqrt() } else { 1.0 }
     };
-    (0..channels).map(one).collect()
+    (0..channels).map(deviation).collect()
 }
 
 /// Takes windows in turn, in a new random order each time all have been taken.
@@ -185,7 +185,7 @@ impl Starts {
 }
 
 /// States this many scales from their centre are lost; a roll-out ends there.
-pub(crate) const LOST: f64 = 1e3;
+pub(crate) const LOST_SCALES: f64 = 1e3;
 
 /// A roll-out and its adjoint; one per thread.
 pub struct Rollout<'a> {
@@ -242,7 +242,7 @@ impl<'a> Rollout<'a> {
             let sizes = scales.center.iter().zip(&scales.scale);
             let mut off = next.iter().zip(sizes).map(|(x, (c, s))| (x - c).abs() / s);
             // a NaN is not within bounds either
-            if !off.all(|off| off < LOST) {
+            if !off.all(|off| off < LOST_SCALES) {
                 return j + 1;
             }
         }
@@ -386,13 +386,13 @@ mod tests {
             let mut batches = Batches::new(9, Pcg64::seed_from_u64(seed));
             (0..6).map(|_| batches.next(3)).collect::<Vec<_>>()
         };
-        let taken = take(1);
-        for turn in taken.chunks(3) {
+        let batch = take(1);
+        for turn in batch.chunks(3) {
             let mut all = turn.concat();
             all.sort_unstable();
             assert_eq!(all, (0..9).collect::<Vec<_>>());
         }
-        assert_eq!(taken, take(1));
-        assert_ne!(taken, take(2));
+        assert_eq!(batch, take(1));
+        assert_ne!(batch, take(2));
     }
 }

@@ -21,10 +21,10 @@ use super::{Outcome, Rival};
 pub const WITHOUT_FIT: [&str; 2] = ["node-lstm", "pr-ssm"];
 
 /// The file of a folder that holds the scores.
-pub const SCORES: &str = "scores.json";
+pub const SCORES_FILE: &str = "scores.json";
 
 /// What stands beside the numbers.
-const NO_FIT: &str = "put something else in place of the model file's networks: the folder holds states and scores, and no fit that predict, estimate, simulate or stream could use";
+const NO_FIT_WORDS: &str = "put something else in place of the model file's networks: the folder holds states and scores, and no fit that predict, estimate, simulate or stream could use";
 
 /// The rival of a name, where it is one that leaves no fit.
 pub fn without_fit(name: &str) -> Option<Rival> {
@@ -109,7 +109,7 @@ impl<'a> States<'a> {
                 in_pieces: false,
                 proof: None,
             },
-            note: Some(format!("{name} {NO_FIT}")),
+            note: Some(format!("{name} {NO_FIT_WORDS}")),
         }
     }
 
@@ -127,7 +127,10 @@ impl<'a> States<'a> {
             out += &format!("\n{}, {samples}\n", record.file);
             out += &summary::predicted(model, record);
         }
-        format!("{out}\n{name} {NO_FIT}\nwritten to {}\n", folder.display())
+        format!(
+            "{out}\n{name} {NO_FIT_WORDS}\nwritten to {}\n",
+            folder.display()
+        )
     }
 
     /// Writes a table of states for each record, and the scores.
@@ -150,7 +153,10 @@ impl<'a> States<'a> {
             write_csv(folder.join(file), &self.table(source, run)?)?;
         }
         let shown = format!("{:#}\n", json!(self.output(folder)));
-        write_atomic(&folder.join(SCORES), |out| out.write_all(shown.as_bytes())).map_err(failed)
+        write_atomic(&folder.join(SCORES_FILE), |out| {
+            out.write_all(shown.as_bytes())
+        })
+        .map_err(failed)
     }
 
     /// A record with the free run over it, under the names that a fit's states.csv has.

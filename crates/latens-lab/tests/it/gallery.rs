@@ -45,13 +45,13 @@ fn guesses_are_a_factor_of_two_off() {
         let (model, truth) = (problem.right().unwrap(), problem.true_constants().unwrap());
         for unknown in &model.unknowns {
             let ratio = unknown.guess / truth[&unknown.name];
-            let (name, of) = (&unknown.name, problem.name);
+            let (name, problem_name) = (&unknown.name, problem.name);
             let off = [(ratio - 2.0).abs() < 1e-9, (ratio - 0.5).abs() < 1e-9];
             assert!(
                 off[0] || off[1],
-                "{of}: {name} is guessed {ratio} times its truth"
+                "{problem_name}: {name} is guessed {ratio} times its truth"
             );
-            assert!(unknown.positive, "{of}: {name}");
+            assert!(unknown.positive, "{problem_name}: {name}");
             high += usize::from(off[0]);
             low += usize::from(off[1]);
         }

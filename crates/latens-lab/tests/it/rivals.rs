@@ -18,7 +18,7 @@ use latens_lab::rivals::node::Windows;
 use latens_lab::rivals::node_lstm::{Hybrid, Segments};
 use latens_lab::rivals::pr_ssm::{Bound, Size};
 use latens_lab::rivals::rm::Recognised;
-use latens_lab::rivals::spinode::Moments;
+use latens_lab::rivals::spinode::{Gradients, Moments};
 use latens_lab::rivals::windows::{self, Problem, Window};
 use latens_lab::rivals::{Rival, Settings, fit};
 use num_dual::{Dual64, DualNum};
@@ -234,7 +234,10 @@ fn spinode_has_the_gradient_of_dual_numbers() {
         let (mut by_theta, mut by_diffusion) = (vec![0.0; p], vec![0.0; 2]);
         let (value, by_start) = case.with(|problem| {
             let mut moments = Moments::new(problem);
-            let gradients = (by_theta.as_mut_slice(), by_diffusion.as_mut_slice());
+            let gradients = Gradients {
+                by_theta: &mut by_theta,
+                by_diffusion: &mut by_diffusion,
+            };
             let value = moments.gradient(
                 &point[..p],
                 &diffusion,
@@ -265,9 +268,9 @@ fn spinode_has_the_gradient_of_dual_numbers() {
                 };
                 let jittered: Vec<Dual64> = (0..n * n)
                     .map(|i| {
-                        let own = i % (n + 1) == 0;
+                        let on_diagonal = i % (n + 1) == 0;
                         let scale = case.scales.scale[i % n];
-                        sigma[i] + f64::from(own) * 1e-14 * scale * scale
+                        sigma[i] + f64::from(on_diagonal) * 1e-14 * scale * scale
                     })
                     .collect();
                 let l = factor(&jittered, n);
@@ -322,9 +325,9 @@ fn spinode_has_the_gradient_of_dual_numbers() {
                 }
                 for a in 0..n {
                     for b in 0..n {
-                        let each = images.iter();
-                        let each = each.map(|x| (x[a] - mean[a]) * (x[b] - mean[b]) / count);
-                        sigma[a * n + b] = each.sum();
+                        let images = images.iter();
+                        let products = images.map(|x| (x[a] - mean[a]) * (x[b] - mean[b]) / count);
+                        sigma[a * n + b] = products.sum();
                     }
                 }
             }
@@ -416,8 +419,8 @@ fn node_lstm_against_dual_numbers(recall: Option<usize>) {
             .fold((f64::MAX, f64::MIN), |(l, h), u| (l.min(*u), h.max(*u)));
         let (center, scale) = (&case.scales.center, &case.scales.scale);
         let expected = dual_gradient(&point, |point| {
-            let (own, offsets) = point.split_at(hybrid.parameters());
-            let c = own[0] * 0.3 + 0.7;
+            let (parameters, offsets) = point.split_at(hybrid.parameters());
+            let c = parameters[0] * 0.3 + 0.7;
             let zero = |h: &usize| vec![Dual64::from(0.0); *h];
             let mut h: Vec<Vec<Dual64>> = hybrid.stack.widths.iter().map(zero).collect();
             let mut cells = h.clone();
@@ -448,7 +451,7 @@ fn node_lstm_against_dual_numbers(recall: Option<usize>) {
                 }
                 let mut a = vec![];
                 for input in &met[last..] {
-                    a = lstm(&hybrid.stack, &own[1..], input, &mut h, &mut cells);
+                    a = lstm(&hybrid.stack, &parameters[1..], input, &mut h, &mut cells);
                 }
                 let slope = [
                     x[1] - x[0] * 0.1,
@@ -473,7 +476,7 @@ fn node_lstm_against_dual_numbers(recall: Option<usize>) {
 /// Central differences of a loss by some of its parameters.
 fn differences(loss: &mut dyn FnMut(&[f64]) -> f64, at: &[f64], which: &[usize]) -> Vec<f64> {
     let mut point = at.to_vec();
-    let mut one = |i: usize| {
+    let mut slope = |i: usize| {
         let h = 1e-5 * at[i].abs().max(1.0);
         point[i] = at[i] + h;
         let up = loss(&point);
@@ -482,7 +485,7 @@ fn differences(loss: &mut dyn FnMut(&[f64]) -> f64, at: &[f64], which: &[usize])
         point[i] = at[i];
         (up - down) / (2.0 * h)
     };
-    which.iter().map(|&i| one(i)).collect()
+    which.iter().map(|&i| slope(i)).collect()
 }
 
 #[test]
@@ -575,7 +578,11 @@ fn one_step_teaches_a_hidden_network_nothing() {
                     samples: 10..11 + steps,
                 };
                 let start = case.scales.center.clone();
-                let (still, gradients) = (vec![0.0; 7], (&mut by_theta[..], &mut ignored[..]));
+                let still = vec![0.0; 7];
+                let gradients = Gradients {
+                    by_theta: &mut by_theta,
+                    by_diffusion: &mut ignored,
+                };
                 let value = moments.gradient(&theta, &still, &start, &window, 1.0, None, gradients);
                 assert!(value > 0.0);
                 assert_eq!(

@@ -27,12 +27,15 @@ fn profiles_agree_with_a_sampler() {
         seed: 1,
     };
     let sampled = sample(&fit, &options).unwrap();
-    for (own, other) in profiles.constants.iter().zip(&sampled) {
-        let width = other.interval.1 - other.interval.0;
-        assert!(other.r_hat < 1.05, "{other:?}");
-        for (end, sampled) in [(own.from, other.interval.0), (own.to, other.interval.1)] {
+    for (profiled, chains) in profiles.constants.iter().zip(&sampled) {
+        let width = chains.interval.1 - chains.interval.0;
+        assert!(chains.r_hat < 1.05, "{chains:?}");
+        for (end, sampled) in [
+            (profiled.from, chains.interval.0),
+            (profiled.to, chains.interval.1),
+        ] {
             let off = (end.unwrap() - sampled).abs();
-            assert!(off < 0.1 * width + other.error, "{own:?} {other:?}");
+            assert!(off < 0.1 * width + chains.error, "{profiled:?} {chains:?}");
         }
     }
 }

@@ -139,10 +139,10 @@ impl ModelFile {
             }
             if let Some(delay) = &measurement.delay {
                 learn(delay, least.1);
-                let now = measurement.value.clone();
-                states.extend(delayed(&name, &unit, start, &now, delay));
-                let by = named(&correction(&name), &span);
-                measurement.value = subtract(now, multiply(2.0, by));
+                let undelayed = measurement.value.clone();
+                states.extend(delayed(&name, &unit, start, &undelayed, delay));
+                let shift = named(&correction(&name), &span);
+                measurement.value = subtract(undelayed, multiply(2.0, shift));
             }
         }
         self.states.extend(states);

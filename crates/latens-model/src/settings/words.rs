@@ -108,7 +108,7 @@ pub fn python(solvers: &[&str]) -> String {
 pub fn markdown(defaults: &[Settings]) -> String {
     let mut out = String::from("| setting | is | default | what it does |\n|---|---|---|---|\n");
     for setting in TABLE {
-        let is = match setting.form {
+        let form = match setting.form {
             Form::Solver => "a solver's name",
             Form::Count => "a whole number from 1",
             Form::Seed => "a whole number from 0",
@@ -124,7 +124,7 @@ pub fn markdown(defaults: &[Settings]) -> String {
         let default = setting.default(defaults).unwrap_or_else(|| "none".into());
         let _ = writeln!(
             out,
-            "| `{}` | {is} | {default} | {} |",
+            "| `{}` | {form} | {default} | {} |",
             setting.key, setting.help
         );
     }

@@ -55,7 +55,7 @@ impl FormulaUnits<'_> {
             named: BTreeMap::new(),
             pure: vec![],
         };
-        let value = parts.of(&expr);
+        let value = parts.unit_of(&expr);
         if let Some(whole) = self.whole.and_then(dimension) {
             let whole = Open::known(whole);
             parts.pure.push(value.times(&whole, -1.0));
@@ -99,7 +99,7 @@ impl Open {
         }
     }
 
-    fn one(unknown: usize) -> Self {
+    fn unknown(unknown: usize) -> Self {
         Self {
             unknown: BTreeMap::from([(unknown, 1.0)]),
             ..Self::default()
@@ -134,13 +134,13 @@ struct Parts<'f> {
 impl Parts<'_> {
     fn fresh(&mut self) -> Open {
         self.unknown += 1;
-        Open::one(self.unknown - 1)
+        Open::unknown(self.unknown - 1)
     }
 
     fn named(&mut self, name: &str) -> Open {
         let mut constants = self.formula.constants.iter();
         if let Some(place) = constants.position(|constant| constant == name) {
-            return Open::one(place);
+            return Open::unknown(place);
         }
         let mut arguments = self.formula.arguments.iter();
         let argument = arguments.find(|(argument, _)| argument == name);
@@ -148,7 +148,7 @@ impl Parts<'_> {
             return Open::known(unit);
         }
         if let Some(place) = self.named.get(name) {
-            return Open::one(*place);
+            return Open::unknown(*place);
         }
         self.named.insert(name.into(), self.unknown);
         self.fresh()
@@ -159,25 +159,25 @@ impl Parts<'_> {
         self.pure.push(a.times(b, -1.0));
     }
 
-    fn of(&mut self, expr: &Expr) -> Open {
+    fn unit_of(&mut self, expr: &Expr) -> Open {
         match &expr.kind {
             Kind::Number(value) if *value == 0.0 || self.any_numbers => self.fresh(),
             Kind::Number(_) => Open::default(),
             Kind::Name(name) => self.named(name),
-            Kind::Negate(inner) => self.of(inner),
+            Kind::Negate(inner) => self.unit_of(inner),
             Kind::Not(inner) => {
-                self.of(inner);
+                self.unit_of(inner);
                 Open::default()
             }
             Kind::Invalid => self.fresh(),
             Kind::Call {
                 name, arguments, ..
             } => {
-                let given: Vec<Open> = arguments.iter().map(|a| self.of(a)).collect();
+                let given: Vec<Open> = arguments.iter().map(|a| self.unit_of(a)).collect();
                 self.call(name, &given)
             }
             Kind::Binary(operator, left, right) => {
-                let [a, b] = [left, right].map(|side| self.of(side));
+                let [a, b] = [left, right].map(|side| self.unit_of(side));
                 match operator {
                     Operator::Add | Operator::Subtract => {
                         self.same(&a, &b);

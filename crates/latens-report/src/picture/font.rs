@@ -86,8 +86,8 @@ impl Font {
         let scale = text.size / self.em;
         for letter in letters {
             let start = (letter.at - text.before * width) * text.size;
-            let place = text.place.of(&Transform::shift([start, 0.0]));
-            let place = place.of(&Transform::scale(scale, -scale));
+            let place = text.place.after(&Transform::shift([start, 0.0]));
+            let place = place.after(&Transform::scale(scale, -scale));
             let mut pen = Pen::default();
             // spaces have no outline
             let _ = self.face.outline_glyph(letter.glyph, &mut pen);
@@ -103,7 +103,7 @@ impl Font {
 /// Those of [`Font::new`].
 pub fn fit(scene: &mut Scene) -> Result<(), String> {
     const MARGIN: f64 = 4.0;
-    const SMALLEST: f64 = 0.7;
+    const LEAST_SHRINKAGE: f64 = 0.7;
     let fonts = [Font::new(false)?, Font::new(true)?];
     for item in &mut scene.items {
         let Item::Text(text) = item else {
@@ -114,7 +114,7 @@ pub fn fit(scene: &mut Scene) -> Result<(), String> {
             let (_, width) = fonts[usize::from(text.bold)].line(&text.text);
             let (room, width) = (scene.width - MARGIN - x, width * text.size);
             if width > room {
-                text.size *= (room / width).clamp(SMALLEST, 1.0);
+                text.size *= (room / width).clamp(LEAST_SHRINKAGE, 1.0);
             }
         }
     }

@@ -43,7 +43,7 @@ impl Script {
         let (letters, width) = self.font.line(&text.text);
         let place = Transform::shift([-text.before * width * text.size, 0.0]);
         // letters stand upright although y grows downwards
-        let place = text.place.of(&place).of(&Transform::scale(1.0, -1.0));
+        let place = text.place.after(&place).after(&Transform::scale(1.0, -1.0));
         let mut shown = String::new();
         let mut end = 0.0;
         for letter in letters {
@@ -125,9 +125,9 @@ impl Script {
         );
         let numbered: Vec<(usize, &char)> = (1..).zip(&self.used).collect();
         // no list may be longer
-        for some in numbered.chunks(100) {
-            let _ = writeln!(map, "{} beginbfchar", some.len());
-            for (number, char) in some {
+        for chunk in numbered.chunks(100) {
+            let _ = writeln!(map, "{} beginbfchar", chunk.len());
+            for (number, char) in chunk {
                 let _ = write!(map, "<{number:04x}> <");
                 for unit in char.encode_utf16(&mut [0; 2]) {
                     let _ = write!(map, "{unit:04x}");

@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 
-use super::raster::{Canvas, PIXEL};
+use super::raster::{Canvas, PIXEL_BYTES};
 
 /// The file.
 ///
@@ -19,8 +19,8 @@ pub fn encode(canvas: &Canvas) -> Result<Vec<u8>, String> {
     header.extend([8, 2, 0, 0, 0]);
     chunk(&mut file, b"IHDR", &header);
     let mut packed = ZlibEncoder::new(vec![], Compression::default());
-    let mut above = vec![0; PIXEL * canvas.width];
-    for row in canvas.pixels.chunks(PIXEL * canvas.width) {
+    let mut above = vec![0; PIXEL_BYTES * canvas.width];
+    for row in canvas.pixels.chunks(PIXEL_BYTES * canvas.width) {
         let (filter, bytes) = filtered(row, &above);
         let written = packed
             .write_all(&[filter])
@@ -36,13 +36,16 @@ pub fn encode(canvas: &Canvas) -> Result<Vec<u8>, String> {
 
 /// A row as differences to what is left of it or above it, whichever has the smaller ones.
 fn filtered(row: &[u8], above: &[u8]) -> (u8, Vec<u8>) {
-    let left = [0; PIXEL].iter().chain(row);
+    let left = [0; PIXEL_BYTES].iter().chain(row);
     let left: Vec<u8> = row
         .iter()
         .zip(left)
-        .map(|(own, left)| own.wrapping_sub(*left))
+        .map(|(byte, left)| byte.wrapping_sub(*left))
         .collect();
-    let up = row.iter().zip(above).map(|(own, up)| own.wrapping_sub(*up));
+    let up = row
+        .iter()
+        .zip(above)
+        .map(|(byte, up)| byte.wrapping_sub(*up));
     let up: Vec<u8> = up.collect();
     let size = |bytes: &[u8]| -> u64 {
         bytes

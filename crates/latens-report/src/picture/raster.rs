@@ -5,11 +5,11 @@ use super::scene::{Clip, Fill, Item, Path, Point, Scene, Transform};
 use super::stroke;
 
 /// Scan lines in a pixel. Along a scan line, what is covered of a pixel is exact.
-const LINES: usize = 8;
+const SCAN_LINES: usize = 8;
 /// Bytes of a pixel.
-pub const PIXEL: usize = 3;
+pub const PIXEL_BYTES: usize = 3;
 /// Pixels at the most: a gigabyte of memory.
-const MOST: f64 = 3e8;
+const MOST_PIXELS: f64 = 3e8;
 
 /// Red, green and blue of pixels, row by row, on white.
 pub struct Canvas {
@@ -24,7 +24,7 @@ pub struct Canvas {
 /// A page that is too large.
 pub fn draw(scene: &Scene, pixels: f64) -> Result<Canvas, String> {
     let size = [scene.width, scene.height].map(|v| (v * pixels).ceil());
-    let fits = size.iter().all(|v| *v >= 1.0) && size[0] * size[1] <= MOST;
+    let fits = size.iter().all(|v| *v >= 1.0) && size[0] * size[1] <= MOST_PIXELS;
     if !fits {
         return Err("the figure is too large for a picture; write an .svg or .pdf".into());
     }
@@ -115,7 +115,7 @@ impl Canvas {
         Self {
             width,
             height,
-            pixels: vec![255; PIXEL * width * height],
+            pixels: vec![255; PIXEL_BYTES * width * height],
         }
     }
 
@@ -146,8 +146,8 @@ impl Canvas {
             }
             near.retain(|e| e.bottom > from);
             let mut seen = [self.width, 0];
-            for line in 0..LINES {
-                let y = from + (line as f64 + 0.5) / LINES as f64;
+            for line in 0..SCAN_LINES {
+                let y = from + (line as f64 + 0.5) / SCAN_LINES as f64;
                 if y < clip[1] || y >= clip[3] {
                     continue;
                 }
@@ -164,11 +164,11 @@ impl Canvas {
     /// Lays a colour over a row, as far as it is covered, and clears `cover`.
     fn blend(&mut self, row: usize, cover: &mut [f64], [from, to]: [usize; 2], paint: Fill) {
         let mut covered = 0.0;
-        let own = &mut self.pixels[PIXEL * self.width * row..][..PIXEL * self.width];
-        let touched = own.chunks_exact_mut(PIXEL).zip(&*cover);
+        let pixels = &mut self.pixels[PIXEL_BYTES * self.width * row..][..PIXEL_BYTES * self.width];
+        let touched = pixels.chunks_exact_mut(PIXEL_BYTES).zip(&*cover);
         for (pixel, more) in touched.take(to).skip(from) {
             covered += more;
-            let opacity = paint.opacity * (covered / LINES as f64).clamp(0.0, 1.0);
+            let opacity = paint.opacity * (covered / SCAN_LINES as f64).clamp(0.0, 1.0);
             if opacity > 0.0 {
                 for (part, colour) in pixel.iter_mut().zip(paint.colour) {
                     let below = f64::from(*part);

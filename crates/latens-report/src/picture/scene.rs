@@ -34,7 +34,7 @@ impl Transform {
     }
 
     /// `inner` first, then this.
-    pub fn of(&self, inner: &Self) -> Self {
+    pub fn after(&self, inner: &Self) -> Self {
         let [a, b, c, d, ..] = self.0;
         let [p, q, r, s, x, y] = inner.0;
         let [e, f] = self.at([x, y]);
@@ -106,23 +106,25 @@ impl Path {
     }
 
     /// Moved, turned or made larger.
-    pub fn through(&self, by: &Transform) -> Self {
-        let each = self.0.iter().map(|segment| match *segment {
-            Segment::Move(p) => Segment::Move(by.at(p)),
-            Segment::Line(p) => Segment::Line(by.at(p)),
-            Segment::Curve(a, b, c) => Segment::Curve(by.at(a), by.at(b), by.at(c)),
+    pub fn through(&self, transform: &Transform) -> Self {
+        let segments = self.0.iter().map(|segment| match *segment {
+            Segment::Move(p) => Segment::Move(transform.at(p)),
+            Segment::Line(p) => Segment::Line(transform.at(p)),
+            Segment::Curve(a, b, c) => {
+                Segment::Curve(transform.at(a), transform.at(b), transform.at(c))
+            }
             Segment::Close => Segment::Close,
         });
-        Self(each.collect())
+        Self(segments.collect())
     }
 
     fn points(&self) -> impl Iterator<Item = Point> {
-        let each = self.0.iter().map(|segment| match *segment {
+        let points = self.0.iter().map(|segment| match *segment {
             Segment::Move(p) | Segment::Line(p) => vec![p],
             Segment::Curve(a, b, c) => vec![a, b, c],
             Segment::Close => vec![],
         });
-        each.flatten()
+        points.flatten()
     }
 
     /// Whether all places are numbers.

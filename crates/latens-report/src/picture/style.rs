@@ -128,9 +128,13 @@ impl Sheet {
     /// # Errors
     /// A property that pictures cannot show.
     pub fn apply(&self, classes: &str, style: &mut Style) -> Result<(), String> {
-        let own: Vec<&str> = classes.split_whitespace().collect();
+        let element_classes: Vec<&str> = classes.split_whitespace().collect();
         for rule in &self.0 {
-            if rule.classes.iter().all(|c| own.contains(&c.as_str())) {
+            if rule
+                .classes
+                .iter()
+                .all(|c| element_classes.contains(&c.as_str()))
+            {
                 for (name, value) in &rule.properties {
                     style.set(name, value)?;
                 }

@@ -90,10 +90,10 @@ fn file(tables: &[Vec<u8>]) -> Vec<u8> {
 
 /// The letters that a letter is made of.
 fn parts(outline: &[u8]) -> Vec<u16> {
-    const WORDS: usize = 1;
-    const MORE: usize = 0x20;
+    const WORDS_FLAG: usize = 1;
+    const MORE_PARTS_FLAG: usize = 0x20;
     // how many numbers say how large a part is, one, two or four
-    const SCALES: [(usize, usize); 3] = [(0x8, 2), (0x40, 4), (0x80, 8)];
+    const SCALE_FLAGS: [(usize, usize); 3] = [(0x8, 2), (0x40, 4), (0x80, 8)];
     let mut found = vec![];
     // a count below zero says that it is made of others
     if word(outline, 0).is_none_or(|count| count < 0x8000) {
@@ -102,10 +102,10 @@ fn parts(outline: &[u8]) -> Vec<u16> {
     let mut at = 10;
     while let (Some(flags), Some(glyph)) = (word(outline, at), word(outline, at + 2)) {
         found.push(glyph as u16);
-        at += if flags & WORDS != 0 { 8 } else { 6 };
-        let scale = SCALES.iter().find(|(flag, _)| flags & flag != 0);
+        at += if flags & WORDS_FLAG != 0 { 8 } else { 6 };
+        let scale = SCALE_FLAGS.iter().find(|(flag, _)| flags & flag != 0);
         at += scale.map_or(0, |(_, bytes)| *bytes);
-        if flags & MORE == 0 {
+        if flags & MORE_PARTS_FLAG == 0 {
             break;
         }
     }

@@ -65,7 +65,7 @@ impl<'s> Tag<'s> {
 
     /// An attribute as it stands.
     fn get(&self, name: &str) -> Option<&'s str> {
-        let found = self.attributes.iter().find(|(own, _)| *own == name);
+        let found = self.attributes.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| *value)
     }
 
@@ -135,7 +135,7 @@ impl<'s> Reader<'s> {
             state.style.set("fill", fill)?;
         }
         if let Some(moved) = tag.get("transform") {
-            state.place = state.place.of(&transform(moved)?);
+            state.place = state.place.after(&transform(moved)?);
         }
         if let Some(clip) = tag.get("clip-path") {
             let name = clip.strip_prefix("url(#").and_then(|c| c.strip_suffix(')'));
@@ -179,7 +179,7 @@ impl<'s> Reader<'s> {
     fn text(&mut self, tag: &Tag, text: &str) -> Result<(), String> {
         let state = self.inner(tag)?;
         let at = [tag.number("x")?, tag.number("y")?];
-        let place = state.place.of(&Transform::shift(at));
+        let place = state.place.after(&Transform::shift(at));
         // as browsers do it: one space for many, none at the ends
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let text = plain(&words.join(" "));
@@ -204,7 +204,7 @@ impl<'s> Reader<'s> {
 
 /// Text without what [`crate::plot::escape`] put in.
 fn plain(text: &str) -> String {
-    let each = [
+    let entities = [
         ("&lt;", "<"),
         ("&gt;", ">"),
         ("&quot;", "\""),
@@ -212,7 +212,7 @@ fn plain(text: &str) -> String {
         // last: what it gives may look like one of the others
         ("&amp;", "&"),
     ];
-    let all = each.iter();
+    let all = entities.iter();
     all.fold(text.to_string(), |text, (from, to)| text.replace(from, to))
 }
 
@@ -232,7 +232,7 @@ fn transform(text: &str) -> Result<Transform, String> {
             ("rotate", &[degrees]) => Transform::turn(degrees),
             _ => return Err(format!("pictures cannot show the transform {text}")),
         };
-        whole = whole.of(&step);
+        whole = whole.after(&step);
     }
     Ok(whole)
 }

@@ -103,8 +103,8 @@ fn pixels(png: &[u8]) -> (usize, Vec<u8>) {
 /// The streams of a PDF, all of whose offsets and lengths are looked at.
 fn streams(pdf: &[u8]) -> Vec<Vec<u8>> {
     assert!(pdf.starts_with(b"%PDF-1.4\n") && pdf.ends_with(b"\n%%EOF\n"));
-    let find = |what: &[u8], from: usize| {
-        let found = pdf[from..].windows(what.len()).position(|w| w == what);
+    let find = |word: &[u8], from: usize| {
+        let found = pdf[from..].windows(word.len()).position(|w| w == word);
         found.map(|at| from + at)
     };
     let number = |from: usize| -> usize {

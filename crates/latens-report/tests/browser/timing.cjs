@@ -12,7 +12,7 @@ const { start, stop, open } = require("./common.cjs");
     const painted = await page.evaluate(() => performance.getEntriesByType("paint")[0].startTime);
     const times = [];
     for (let k = 1; k <= 6; k++) {
-      // a frame for the figures, and draws for the bands, come behind it
+      // a frame for the figures, and draws for the bands, come after it
       await page.waitForTimeout(700);
       await page.evaluate((k) => {
         const slider = document.querySelector("#play-starts input[type=range]");

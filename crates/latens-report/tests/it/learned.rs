@@ -30,11 +30,11 @@ fn near(a: f64, b: f64) -> bool {
 fn the_truth_of_a_network_follows_from_the_equations() {
     let shown = shown("harmonic-oscillator", 1500);
     let learned = equation::learned(&shown);
-    let [one]: &[Learned] = &learned else {
+    let [learned]: &[Learned] = &learned else {
         panic!("one network of one output")
     };
-    assert_eq!(one.unit.as_deref(), Some("m/s²"));
-    let over = |j: usize| one.slices.iter().find(|s| s.argument == j).unwrap();
+    assert_eq!(learned.unit.as_deref(), Some("m/s²"));
+    let over = |j: usize| learned.slices.iter().find(|s| s.argument == j).unwrap();
     for p in &over(0).points {
         assert!(near(p.truth.unwrap(), -p.at), "over z");
         assert!(p.std > 0.0);
@@ -88,23 +88,23 @@ fn panels_hold_what_the_files_hold() {
     let kinds: Vec<&str> = courses[0].panels.iter().map(|p| p.kind).collect();
     let (seen, hidden) = ("measured state", "hidden state");
     assert_eq!(kinds, [seen, hidden, seen, hidden, "input"]);
-    let of = |panel: usize, what: &str| {
+    let values = |panel: usize, kind: &str| {
         let signals = &courses[0].panels[panel].signals;
         signals
             .iter()
-            .find(|s| s.what == what)
+            .find(|s| s.what == kind)
             .map(|s| s.values.clone())
     };
     let track = &runs[0].tracks[0];
     assert_eq!(
-        of(2, "data").unwrap(),
+        values(2, "data").unwrap(),
         track.record.output_column(1).collect::<Vec<f64>>()
     );
     assert_eq!(
-        of(1, "free_run").unwrap(),
+        values(1, "free_run").unwrap(),
         track.free_run.column(1).collect::<Vec<f64>>()
     );
-    assert!(of(1, "data").is_none(), "nobody measured it");
+    assert!(values(1, "data").is_none(), "nobody measured it");
     let found = innovations::innovations(&runs[0], track);
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|i| i.count == 300 && i.inputs.len() == 1));
