@@ -123,7 +123,7 @@ impl Fit {
         json.map_err(|e| setting(e.to_string()))
     }
 
-    /// What to know before it is believed.
+    /// What to know before it is relied on.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         let warnings = self.0.facts.warnings.iter();
@@ -247,7 +247,7 @@ impl Fit {
         values.into_pyarray(py)
     }
 
-    /// Name and shape of the blocks of weights behind the unknowns in θ, in order.
+    /// Name and shape of the blocks of weights after the unknowns in θ, in order.
     #[getter]
     fn weights(&self) -> Vec<(String, usize, usize)> {
         let model = &self.0.model;

@@ -1,4 +1,4 @@
-//! What Latens is compared with, and the experiments behind its evidence.
+//! What Latens is compared with, and the experiments that its evidence rests on.
 //!
 //! [`rivals`] are the methods of others: three of them learn the model's own θ and register as solvers
 //! ([`register`]), two put something else in its place. [`reproduce`] runs the paper's comparison,

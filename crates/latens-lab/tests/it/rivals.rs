@@ -540,7 +540,7 @@ fn pr_ssm_has_the_gradient_of_differences() {
     });
 }
 
-/// One step of the measured rows says nothing about the networks behind hidden ones: the gradient
+/// One step of the measured rows says nothing about the networks of hidden ones: the gradient
 /// is zero, not small. Two steps say something. (Cart-pole, retina, yeast, neuron, oscillator: in
 /// each a network drives hidden rows alone.)
 #[test]
