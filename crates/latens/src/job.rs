@@ -107,7 +107,7 @@ impl Job {
 
     /// A job whose settings are still to come, with [`Job::configure`].
     pub fn new_unset(model: Model) -> Self {
-        Self::with_settings(model, solve::BUILT_IN[0].settings())
+        Self::with_settings(model, solve::BUILT_IN_SOLVERS[0].settings())
     }
 
     /// A job with settings.

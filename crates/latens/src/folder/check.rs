@@ -240,7 +240,7 @@ fn check_ensemble(facts: &Facts) -> Result<(), String> {
 
 fn check_checkpoint(checkpoint: &Checkpoint, facts: &Facts, model: &Model) -> Result<(), String> {
     // a solver that is not known here is one of the lab's, which resumes nothing
-    let batch = crate::solve::BUILT_IN[0].name();
+    let batch = crate::solve::BUILT_IN_SOLVERS[0].name();
     let fits = match checkpoint {
         Checkpoint::Stage(_) => facts.solver == batch,
         Checkpoint::Pass(_) => facts.solver != batch,
