@@ -1,7 +1,7 @@
 //! What is left of the records: figures of the innovations of a channel, and the tests of residuals.
 
 use latens::fit::Fit;
-use latens::fit::diagnosis::{LEVEL, Test};
+use latens::fit::diagnosis::{SIGNIFICANCE_LEVEL, Test};
 use latens::text;
 
 use crate::innovations::{Against, BINS, Innovations};
@@ -147,7 +147,7 @@ pub fn tests(shown: &Fit) -> String {
         ]));
     }
     let caption = format!(
-        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {LEVEL} it is not noise alone; the part of the variance says whether that matters."
+        "Tests of what the free run leaves of the records: p is how often noise alone looks like that, counted for correlated samples; p of all tests counts their number (Holm). Below {SIGNIFICANCE_LEVEL} it is not noise alone; the part of the variance says whether that matters."
     );
     table(&caption, &rows)
 }

@@ -15,8 +15,8 @@ use pulp::{Arch, Simd, WithSimd};
 use std::{hint::black_box, time::Instant};
 
 /// Steps of a turn: whole delay blocks for any delay of 16, 24, 32 or 48.
-const BLOCK: usize = 96;
-const ROWS: usize = 4;
+const BLOCK_STEPS: usize = 96;
+const MODEL_ROWS: usize = 4;
 const Q_STATE: f64 = 1e-2;
 const Q_THETA: f64 = 1e-6;
 
@@ -44,8 +44,8 @@ fn compare(n: usize, turns: usize, dense_steps: usize) {
     for turn in 0..=turns {
         let step = |i: usize| &directions[(turn + i) % directions.len()];
         let times = [
-            per_step(BLOCK, |i| double.step(step(i), 0.1)),
-            per_step(BLOCK, |i| single.step(step(i), 0.1)),
+            per_step(BLOCK_STEPS, |i| double.step(step(i), 0.1)),
+            per_step(BLOCK_STEPS, |i| single.step(step(i), 0.1)),
             per_step(dense_steps, |i| dense.step(step(i), 0.1)),
             read::<1, 8>(arch, &values),
             read::<4, 2>(arch, &values),
@@ -80,7 +80,7 @@ fn compare(n: usize, turns: usize, dense_steps: usize) {
 
 /// Time of one read in microseconds. Which pattern is fastest depends on the cache level.
 fn read<const STREAMS: usize, const RUN: usize>(arch: Arch, values: &[f64]) -> f64 {
-    per_step(BLOCK / 3, |_| {
+    per_step(BLOCK_STEPS / 3, |_| {
         black_box(arch.dispatch(Read::<STREAMS, RUN>(black_box(values))));
     })
 }
@@ -159,16 +159,16 @@ impl DenseRecursion {
         Self {
             n,
             p,
-            f: vec![0.0; ROWS * n],
-            fp: vec![0.0; ROWS * n],
-            gain: vec![0.0; n * ROWS],
+            f: vec![0.0; MODEL_ROWS * n],
+            fp: vec![0.0; MODEL_ROWS * n],
+            gain: vec![0.0; n * MODEL_ROWS],
             theta: vec![0.0; n],
         }
     }
 
     fn step(&mut self, unknown_row: &[f64], residual: f64) {
         let n = self.n;
-        self.f[(ROWS - 1) * n..].copy_from_slice(unknown_row);
+        self.f[(MODEL_ROWS - 1) * n..].copy_from_slice(unknown_row);
         self.fp.fill(0.0);
         for (i, p_row) in self.p.chunks_exact(n).enumerate() {
             for (f_row, fp_row) in self.f.chunks_exact(n).zip(self.fp.chunks_exact_mut(n)) {
@@ -177,7 +177,7 @@ impl DenseRecursion {
                 }
             }
         }
-        let mut s = [[0.0; ROWS]; ROWS];
+        let mut s = [[0.0; MODEL_ROWS]; MODEL_ROWS];
         for (a, (s_row, fp_row)) in s.iter_mut().zip(self.fp.chunks_exact(n)).enumerate() {
             for (s, f_row) in s_row.iter_mut().zip(self.f.chunks_exact(n)) {
                 *s = fp_row.iter().zip(f_row).map(|(x, y)| x * y).sum();
@@ -186,15 +186,21 @@ impl DenseRecursion {
         }
         let s_inverse = inverse(s);
         for i in 0..n {
-            for (a, gain) in self.gain[i * ROWS..][..ROWS].iter_mut().enumerate() {
-                *gain = (0..ROWS)
+            for (a, gain) in self.gain[i * MODEL_ROWS..][..MODEL_ROWS]
+                .iter_mut()
+                .enumerate()
+            {
+                *gain = (0..MODEL_ROWS)
                     .map(|b| self.fp[b * n + i] * s_inverse[b][a])
                     .sum();
             }
-            self.theta[i] += self.gain[i * ROWS + ROWS - 1] * residual;
+            self.theta[i] += self.gain[i * MODEL_ROWS + MODEL_ROWS - 1] * residual;
         }
         for (i, p_row) in self.p.chunks_exact_mut(n).enumerate() {
-            for (gain, fp_row) in self.gain[i * ROWS..].iter().zip(self.fp.chunks_exact(n)) {
+            for (gain, fp_row) in self.gain[i * MODEL_ROWS..]
+                .iter()
+                .zip(self.fp.chunks_exact(n))
+            {
                 for (p, fp) in p_row.iter_mut().zip(fp_row) {
                     *p -= gain * fp;
                 }
@@ -205,8 +211,8 @@ impl DenseRecursion {
 }
 
 /// Gauss–Jordan elimination without pivoting; `s` is symmetric positive definite.
-fn inverse(mut s: [[f64; ROWS]; ROWS]) -> [[f64; ROWS]; ROWS] {
-    for k in 0..ROWS {
+fn inverse(mut s: [[f64; MODEL_ROWS]; MODEL_ROWS]) -> [[f64; MODEL_ROWS]; MODEL_ROWS] {
+    for k in 0..MODEL_ROWS {
         let pivot = 1.0 / s[k][k];
         s[k][k] = 1.0;
         s[k] = s[k].map(|value| value * pivot);

@@ -28,7 +28,7 @@ use rayon::ThreadPoolBuilder;
 use std::{hint::black_box, time::Instant};
 
 /// Rows of A for each parameter on the solver's way.
-const ROWS: usize = 10;
+const ROWS_PER_PARAMETER: usize = 10;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -57,17 +57,17 @@ fn chain(masses: usize) -> String {
         let drive = if i == 1 { " + u" } else { "" };
         format!("k*({pull} - 2*q{i}){drive}")
     };
-    let each = |line: &dyn Fn(usize) -> String| (1..=masses).map(line).collect::<String>();
+    let lines_of = |line: &dyn Fn(usize) -> String| (1..=masses).map(line).collect::<String>();
     let positions =
-        each(&|i| format!("[states.q{i}]\nderivative = \"v{i}\"\nstart = 0\nunit = \"m\"\n"));
-    let velocities = each(&|i| {
+        lines_of(&|i| format!("[states.q{i}]\nderivative = \"v{i}\"\nstart = 0\nunit = \"m\"\n"));
+    let velocities = lines_of(&|i| {
         let force = force(i);
         format!(
             "[states.v{i}]\nderivative = \"{force} - friction(v{i})\"\nstart = 0\nunit = \"m/s\"\n"
         )
     });
-    let measured = each(&|i| format!("q{i} = \"q{i}\"\n"));
-    let truth = each(&|i| {
+    let measured = lines_of(&|i| format!("q{i} = \"q{i}\"\n"));
+    let truth = lines_of(&|i| {
         let force = force(i);
         format!("v{i} = \"{force} - 0.2*v{i} - 0.5*tanh(v{i}/0.5)\"\n")
     });
@@ -144,9 +144,9 @@ fn profile_of(name: &str, text: &str, steps: Option<usize>, fits: bool) {
         times,
     } in parts
     {
-        let each = 1e6 * seconds / samples as f64;
+        let microseconds = 1e6 * seconds / samples as f64;
         println!(
-            "  {name:<26} {each:>9.3} µs a sample, {:>3.0} % of an iteration",
+            "  {name:<26} {microseconds:>9.3} µs a sample, {:>3.0} % of an iteration",
             100.0 * times * seconds / sum
         );
     }
@@ -165,15 +165,18 @@ fn profile_of(name: &str, text: &str, steps: Option<usize>, fits: bool) {
 fn threads() {
     let text = systems::find("hodgkin-huxley").expect("an embedded system");
     let case = Case::of(text, Some(5_000));
-    let [one, two] = [1, 2].map(|threads| on(threads, || case.parts()));
+    let [on_one, on_two] = [1, 2].map(|threads| on(threads, || case.parts()));
     println!("hodgkin-huxley, {} samples", case.record.len());
     println!("{:<28} {:>9} {:>9} {:>6}", "ms", "1 thread", "2", "ratio");
-    let line = |name: &str, [one, two]: [f64; 2]| {
-        let (first, second) = (1e3 * one, 1e3 * two);
-        println!("{name:<28} {first:>9.2} {second:>9.2} {:>6.2}", one / two);
+    let line = |name: &str, [on_one, on_two]: [f64; 2]| {
+        let (first, second) = (1e3 * on_one, 1e3 * on_two);
+        println!(
+            "{name:<28} {first:>9.2} {second:>9.2} {:>6.2}",
+            on_one / on_two
+        );
     };
-    for (one, two) in one.iter().zip(&two) {
-        line(one.name, [one.seconds, two.seconds]);
+    for (on_one, on_two) in on_one.iter().zip(&on_two) {
+        line(on_one.name, [on_one.seconds, on_two.seconds]);
     }
     line(
         "fit",
@@ -301,7 +304,7 @@ impl Case {
     fn parts(&self) -> Vec<Part> {
         let (stepper, p) = (self.stepper(), self.theta.len());
         let (smoother, states) = (self.smoother(&stepper), &self.states);
-        let thinning = (self.record.outputs.len() / (ROWS * p.max(100))).max(1);
+        let thinning = (self.record.outputs.len() / (ROWS_PER_PARAMETER * p.max(100))).max(1);
         let (equations, pass) = smoother.eliminate(states, thinning, 0);
         let increment = vec![1e-3; p];
         let part = |name, times, seconds| Part {
@@ -356,8 +359,8 @@ impl Case {
         let mut job = Job::new(self.model.clone()).expect("settings");
         let source = Source::of_record(self.record.clone(), &job.model).expect("a record");
         job.add(Role::Train, source);
-        let found = job.run(&mut counted).ok();
-        let error = found.and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
+        let outcome = job.run(&mut counted).ok();
+        let error = outcome.and_then(|o| o.fit.facts.records[0].mean_nrmse_hidden);
         (counted, error.unwrap_or(f64::NAN))
     }
 
@@ -426,11 +429,11 @@ impl WithSimd for MultiplyAdds {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> (f64, usize) {
         let factor = simd.splat_f64s(black_box(0.999));
-        let one = simd.splat_f64s(black_box(1e-3));
-        let mut sums = [one; CHAINS];
+        let increment = simd.splat_f64s(black_box(1e-3));
+        let mut sums = [increment; CHAINS];
         for _ in 0..self.0 {
             for sum in &mut sums {
-                *sum = simd.mul_add_f64s(*sum, factor, one);
+                *sum = simd.mul_add_f64s(*sum, factor, increment);
             }
         }
         let sum = |s| simd.reduce_sum_f64s(s);

@@ -61,14 +61,14 @@ fn named(name: &str, door: Door) -> String {
 /// An option with values by name, a line each: `t=clock`.
 fn assigned(name: &str, values: &str, door: Door) -> String {
     let pairs = values.lines().filter_map(|line| line.split_once('='));
-    let (own, pairs) = (named(name, door), pairs.collect::<Vec<_>>());
-    let each = pairs.iter();
+    let (option, pairs) = (named(name, door), pairs.collect::<Vec<_>>());
+    let assignments = pairs.iter();
     if door == Door::Python {
-        let each = each.map(|(key, value)| format!("{key:?}: {value:?}"));
-        return format!("{own}{{{}}}", each.collect::<Vec<_>>().join(", "));
+        let assignments = assignments.map(|(key, value)| format!("{key:?}: {value:?}"));
+        return format!("{option}{{{}}}", assignments.collect::<Vec<_>>().join(", "));
     }
-    let each = each.map(|(key, value)| format!("{own} {key}={value}"));
-    each.collect::<Vec<_>>().join(" ")
+    let assignments = assignments.map(|(key, value)| format!("{option} {key}={value}"));
+    assignments.collect::<Vec<_>>().join(" ")
 }
 
 /// An error of the library.

@@ -107,7 +107,7 @@ impl Job {
 
     /// A job whose settings are still to come, with [`Job::configure`].
     pub fn new_unset(model: Model) -> Self {
-        Self::with_settings(model, solve::BUILT_IN[0].settings())
+        Self::with_settings(model, solve::BUILT_IN_SOLVERS[0].settings())
     }
 
     /// A job with settings.
@@ -249,14 +249,14 @@ impl Job {
     }
 
     /// The same with records of so many states: a constant that varies has one where it is learned and there are
-    /// several records, behind all others.
+    /// several records, after all others.
     fn of_states(&self, states: usize) -> Self {
         let narrowed = |sources: &[Source]| {
-            let each = sources.iter().map(|source| Source {
+            let sources = sources.iter().map(|source| Source {
                 record: source.record.sized(source.record.d_u, 0.0, states),
                 ..source.clone()
             });
-            each.collect()
+            sources.collect()
         };
         Self {
             train: narrowed(&self.train),
@@ -411,11 +411,12 @@ pub fn fit(model: &Model, records: &[Record]) -> Result<Fit, Error> {
 /// set aside.
 fn told_at_last(warnings: &mut Vec<Warning>, suspects: &[Suspect], watch: &mut dyn Watch) {
     let places = |warnings: &[Warning]| -> Vec<(String, usize, String)> {
-        let each = warnings.iter().flat_map(|w| match w {
+        let readings = warnings.iter().flat_map(|w| match w {
             Warning::SuspectReadings { readings, .. } => readings.as_slice(),
             _ => &[],
         });
-        each.map(|s| (s.file.clone(), s.row, s.channel.clone()))
+        readings
+            .map(|s| (s.file.clone(), s.row, s.channel.clone()))
             .collect()
     };
     let last = Warning::of_suspects(suspects);

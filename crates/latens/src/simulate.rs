@@ -96,7 +96,7 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
     ];
     if lengths
         .iter()
-        .any(|&(given, own)| given != 0 && given != own)
+        .any(|&(given, length)| given != 0 && given != length)
         || simulation
             .start
             .iter()
@@ -120,8 +120,8 @@ pub fn simulate(model: &Model, simulation: &Simulation) -> Result<Record, Error>
             ))
         })?),
     };
-    let own = held_out.map_or([].as_slice(), |h| &h.start);
-    let mut state = start(model, own.iter().chain(&simulation.start))?;
+    let held_start = held_out.map_or([].as_slice(), |h| &h.start);
+    let mut state = start(model, held_start.iter().chain(&simulation.start))?;
     let controls = held_out.map_or(&truth.controls, |h| &h.controls);
 
     let (system, theta) = match &simulation.theta {

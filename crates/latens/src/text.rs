@@ -125,13 +125,13 @@ pub fn rough_seconds(value: f64) -> String {
 }
 
 /// A number of things: `1 stage`, `2 stages`.
-pub fn count(number: usize, thing: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     let plural = match number {
         1 => "",
-        _ if thing.ends_with('s') => "es",
+        _ if noun.ends_with('s') => "es",
         _ => "s",
     };
-    format!("{number} {thing}{plural}")
+    format!("{number} {noun}{plural}")
 }
 
 /// Names in a row: `a, b and c`.
@@ -142,7 +142,7 @@ pub fn count(number: usize, thing: &str) -> String {
 pub fn list(names: &[&str]) -> String {
     match names {
         [] => "nothing".into(),
-        [one] => (*one).into(),
+        [only] => (*only).into(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
 }

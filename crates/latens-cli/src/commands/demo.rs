@@ -9,7 +9,7 @@ use latens::model::Point;
 use latens::numerics::score;
 use latens::record::{Record, Source};
 use latens::simulate::{Simulation, simulate};
-use latens::solve::BUILT_IN;
+use latens::solve::BUILT_IN_SOLVERS;
 use latens::{Fit, Job, Model, Role, Settings, systems};
 use latens_report::page;
 
@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(default_value = "hodgkin-huxley")]
     model: String,
     /// Tightening stages at the most
-    #[arg(long, value_name = "N", alias = "epochs", default_value_t = BUILT_IN[0].settings().passes as u64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", alias = "epochs", default_value_t = BUILT_IN_SOLVERS[0].settings().passes as u64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     passes: u64,
     /// Seed of the network's random start
     #[arg(long, default_value_t = 1)]
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings {
         passes: arguments.passes as usize,
         seed: arguments.seed,
-        ..BUILT_IN[0].settings()
+        ..BUILT_IN_SOLVERS[0].settings()
     };
     let mut job = Job::with_settings(model, settings);
     job.model_file.clone_from(&arguments.model);

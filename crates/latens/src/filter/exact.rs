@@ -21,7 +21,7 @@ pub fn exact_trajectory(
 ) -> Trajectory {
     const DECADES: i32 = 7;
     // on the way down a stage only has to come near its minimum; the last one has to reach it
-    const WAY_STEPS: usize = 4;
+    const STAGE_STEPS: usize = 4;
     const END_STEPS: usize = 10;
     /// Exact enough: this part of the misfit.
     const EXACT_DEFECT_RATIO: f64 = 1e-4;
@@ -35,10 +35,10 @@ pub fn exact_trajectory(
             theta,
             noise: &tight,
         };
-        let (next, cost) = smoother.minimise(states.clone(), WAY_STEPS);
+        let (next, cost) = smoother.minimise(states.clone(), STAGE_STEPS);
         let exact = cost.physics < EXACT_DEFECT_RATIO * cost.data || decade == DECADES;
         let next = if exact {
-            smoother.improve(next, cost, END_STEPS - WAY_STEPS).0
+            smoother.improve(next, cost, END_STEPS - STAGE_STEPS).0
         } else {
             next
         };

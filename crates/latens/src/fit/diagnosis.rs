@@ -31,7 +31,7 @@ use crate::numerics::step::Stepper;
 use crate::numerics::whiteness;
 
 /// Below this a p-value, for the number of tests, says that noise alone is not the reason.
-pub const LEVEL: f64 = 0.05;
+pub const SIGNIFICANCE_LEVEL: f64 = 0.05;
 /// Lags of the autocorrelation that are looked at.
 const LAGS: usize = 20;
 /// Samples before a residual at which an input may act on it.
@@ -87,7 +87,7 @@ pub struct ResidualTest {
 impl ResidualTest {
     /// Whether noise alone is not the reason.
     pub fn is_rejected(&self) -> bool {
-        self.p_adjusted < LEVEL
+        self.p_adjusted < SIGNIFICANCE_LEVEL
     }
 
     /// What it says where it is rejected.
@@ -400,10 +400,10 @@ mod tests {
             let state = autoregression(&mut rng, n, slow);
             let tests = tested(&white(&mut rng, n), &input, &state);
             for (count, test) in counts.iter_mut().zip(&tests) {
-                *count += usize::from(test.p < LEVEL);
+                *count += usize::from(test.p < SIGNIFICANCE_LEVEL);
             }
             let adjusted = holm(&tests.iter().map(|t| t.p).collect::<Vec<_>>());
-            counts[4] += usize::from(adjusted.iter().any(|p| *p < LEVEL));
+            counts[4] += usize::from(adjusted.iter().any(|p| *p < SIGNIFICANCE_LEVEL));
         }
         assert!(counts.iter().all(|c| *c <= 33), "{counts:?}");
     }
@@ -419,9 +419,10 @@ mod tests {
             let signal = autoregression(&mut rng, 1000, 0.95);
             let tests = tested(&values, &signal, &signal);
             assert!(tests[0].p < 1e-6, "not white");
-            counted += usize::from(tests[2].p < LEVEL) + usize::from(tests[3].p < LEVEL);
+            counted += usize::from(tests[2].p < SIGNIFICANCE_LEVEL)
+                + usize::from(tests[3].p < SIGNIFICANCE_LEVEL);
             let as_if = two_sided((tests[2].explained.unwrap() * 1000.0).sqrt());
-            naive += usize::from(as_if < LEVEL);
+            naive += usize::from(as_if < SIGNIFICANCE_LEVEL);
         }
         assert!(naive > 100, "{naive} of 200");
         assert!(counted < 60, "{counted} of 400");

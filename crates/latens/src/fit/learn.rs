@@ -201,7 +201,7 @@ pub fn scaled(model: &Model, records: &[Record]) -> Result<(Model, SignalScales,
 fn looked_at(model: &Model, records: &[Record]) -> Result<(Model, PriorSmoothing, f64), Error> {
     let dt = look::sampling::usable(model, records, &[])?;
     let mut model = model.clone();
-    let settings = solve::BUILT_IN[0].settings();
+    let settings = solve::BUILT_IN_SOLVERS[0].settings();
     let walking = Walking::Outputs;
     let prior = look::smooth_with_known_equations(&mut model, records, &settings, walking, dt);
     Ok((model, prior, dt))

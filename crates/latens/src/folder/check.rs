@@ -9,7 +9,7 @@ use crate::numerics::objective::Noise;
 use crate::solve::checkpoint::{Checkpoint, Stage};
 
 /// Records and members that a folder may have.
-const MOST: usize = 10_000;
+const MOST_ENTRIES: usize = 10_000;
 
 /// Passes of a solver.
 const MOST_PASSES: usize = 1_000_000;
@@ -48,9 +48,9 @@ fn check_numbers(numbers: &Numbers) -> Result<(), String> {
         sign,
     } = numbers;
     if values.len() != *count {
-        let found = values.len();
+        let has = values.len();
         return Err(format!(
-            "`{name}` has {found} value(s), the model needs {count}"
+            "`{name}` has {has} value(s), the model needs {count}"
         ));
     }
     match values.iter().find(|v| !sign.allows(**v)) {
@@ -146,17 +146,17 @@ pub(super) fn facts(facts: &Facts, model: &Model) -> Result<(), String> {
 }
 
 fn check_unknowns(facts: &Facts, model: &Model) -> Result<(), String> {
-    let own = facts.unknowns.iter().map(|u| &u.name);
-    if !own.eq(model.unknowns.iter().map(|u| &u.name)) {
+    let names = facts.unknowns.iter().map(|u| &u.name);
+    if !names.eq(model.unknowns.iter().map(|u| &u.name)) {
         return Err("`unknowns` are not those of the model".into());
     }
-    let of = |value: fn(&Constant) -> f64| {
+    let values_of = |value: fn(&Constant) -> f64| {
         let values = facts.unknowns.iter().map(value);
         values.collect::<Vec<f64>>()
     };
     for (name, values, sign) in [
-        ("unknowns.value", of(|u| u.value), Sign::Any),
-        ("unknowns.std", of(|u| u.std), Sign::NotNegative),
+        ("unknowns.value", values_of(|u| u.value), Sign::Any),
+        ("unknowns.std", values_of(|u| u.std), Sign::NotNegative),
     ] {
         check_numbers(&Numbers {
             name,
@@ -192,9 +192,11 @@ fn check_regions(facts: &Facts, model: &Model) -> Result<(), String> {
 
 fn check_records(facts: &Facts) -> Result<(), String> {
     let records = &facts.records;
-    if records.len() > MOST {
+    if records.len() > MOST_ENTRIES {
         let count = records.len();
-        return Err(format!("it has {count} `records`, of at most {MOST}"));
+        return Err(format!(
+            "it has {count} `records`, of at most {MOST_ENTRIES}"
+        ));
     }
     // the states of a record are found by its place among those that are no tests
     if !records.is_sorted_by_key(|record| record.role == Role::Test) {
@@ -212,9 +214,9 @@ fn check_records(facts: &Facts) -> Result<(), String> {
 /// Members are folders of the fit's own, whose names are known.
 fn check_ensemble(facts: &Facts) -> Result<(), String> {
     let members = &facts.ensemble;
-    if members.len() > MOST {
+    if members.len() > MOST_ENTRIES {
         let count = members.len();
-        return Err(format!("it has {count} members, of at most {MOST}"));
+        return Err(format!("it has {count} members, of at most {MOST_ENTRIES}"));
     }
     for (place, member) in members.iter().enumerate() {
         if member.run != member_folder(place) {
@@ -238,12 +240,12 @@ fn check_ensemble(facts: &Facts) -> Result<(), String> {
 
 fn check_checkpoint(checkpoint: &Checkpoint, facts: &Facts, model: &Model) -> Result<(), String> {
     // a solver that is not known here is one of the lab's, which resumes nothing
-    let batch = crate::solve::BUILT_IN[0].name();
-    let own = match checkpoint {
+    let batch = crate::solve::BUILT_IN_SOLVERS[0].name();
+    let fits = match checkpoint {
         Checkpoint::Stage(_) => facts.solver == batch,
         Checkpoint::Pass(_) => facts.solver != batch,
     };
-    if !own {
+    if !fits {
         return Err(format!(
             "`checkpoint` is not one of the solver {}: it was changed after the fit",
             facts.solver
@@ -295,18 +297,18 @@ fn check_stage(stage: &Stage, parameters: usize) -> Result<(), String> {
 ///
 /// # Errors
 /// In words, what it is instead.
-pub(super) fn member(own: &Facts, facts: &Facts, place: usize) -> Result<(), String> {
-    if own.model_sha256 != facts.model_sha256 {
+pub(super) fn member(member: &Facts, facts: &Facts, place: usize) -> Result<(), String> {
+    if member.model_sha256 != facts.model_sha256 {
         return Err("this member of an ensemble is a fit of another model".into());
     }
     // records are checked against one sample time, and each member follows them in its own
-    if own.sample_time.to_bits() != facts.sample_time.to_bits() {
+    if member.sample_time.to_bits() != facts.sample_time.to_bits() {
         return Err("this member of an ensemble has another sample time than the fit".into());
     }
-    if !own.ensemble.is_empty() {
+    if !member.ensemble.is_empty() {
         return Err("this member of an ensemble is an ensemble itself".into());
     }
-    if own.seed != facts.ensemble[place].seed {
+    if member.seed != facts.ensemble[place].seed {
         return Err("this member of an ensemble has another seed than the fit says".into());
     }
     Ok(())

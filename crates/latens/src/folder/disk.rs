@@ -25,12 +25,12 @@ use crate::fit::Fit;
 use crate::record::{Others, locked, sync_folder_of};
 
 /// What somebody made of the fit, and can make again.
-const PAGE: &str = "report.html";
+const PAGE_FILE: &str = "report.html";
 
-pub(super) const UNFINISHED: &str = ".unfinished";
-const LOCK: &str = "lock";
-const NEW: &str = "new";
-const OLD: &str = "old";
+pub(super) const UNFINISHED_SUFFIX: &str = ".unfinished";
+const LOCK_FILE: &str = "lock";
+const NEW_FOLDER: &str = "new";
+const OLD_FOLDER: &str = "old";
 
 /// What stands where a fit shall be written.
 enum Target {
@@ -76,7 +76,7 @@ impl Claim {
                 _ => {}
             }
             refuse_foreign(&unfinished)?;
-            match locked(&unfinished.join(LOCK), Others::Refuse) {
+            match locked(&unfinished.join(LOCK_FILE), Others::Refuse) {
                 Ok(lock) => break lock,
                 // another process has just finished, and removed the folder
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -104,7 +104,7 @@ impl Claim {
 
     /// Puts back or removes what a killed process has left.
     fn tidy(&self) -> Result<(), Error> {
-        let [old, new] = [OLD, NEW].map(|name| self.unfinished.join(name));
+        let [old, new] = [OLD_FOLDER, NEW_FOLDER].map(|name| self.unfinished.join(name));
         if old.exists() && !self.real.exists() {
             let restored = fs::rename(&old, &self.real);
             restored.map_err(|e| Error::io("restore", &self.folder, e))?;
@@ -136,7 +136,7 @@ impl Claim {
         fill: impl FnOnce(&mut Sink) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.check(replace)?;
-        let new = self.unfinished.join(NEW);
+        let new = self.unfinished.join(NEW_FOLDER);
         let written = fs::create_dir(&new).map_err(|e| Error::io("write", &new, e));
         let written = written.and_then(|()| {
             fill(&mut |name, bytes| {
@@ -165,7 +165,7 @@ impl Claim {
             }
             Target::Fit => {
                 if !exchange(new, &self.real).map_err(failed)? {
-                    let old = self.unfinished.join(OLD);
+                    let old = self.unfinished.join(OLD_FOLDER);
                     fs::rename(&self.real, &old).map_err(failed)?;
                     if let Err(e) = fs::rename(new, &self.real) {
                         let _ = fs::rename(&old, &self.real);
@@ -191,8 +191,8 @@ impl Drop for Claim {
         let entries = fs::read_dir(&self.unfinished).into_iter().flatten();
         let mut names = entries.flatten().map(|e| e.file_name());
         // the lock marks the folder as ours as long as there is something in it
-        if names.all(|name| name == LOCK) {
-            let _ = fs::remove_file(self.unfinished.join(LOCK));
+        if names.all(|name| name == LOCK_FILE) {
+            let _ = fs::remove_file(self.unfinished.join(LOCK_FILE));
             drop(self.lock.take());
             let _ = fs::remove_dir(&self.unfinished);
         }
@@ -207,7 +207,7 @@ pub(super) fn beside(target: &Path) -> io::Result<PathBuf> {
             "the path does not name a folder",
         )
     })?;
-    name.push(UNFINISHED);
+    name.push(UNFINISHED_SUFFIX);
     Ok(target.with_file_name(name))
 }
 
@@ -218,7 +218,7 @@ fn refuse_foreign(unfinished: &Path) -> Result<(), Error> {
         entries => entries.map_err(|e| Error::io("look into", unfinished, e))?,
     };
     let mut names = entries.flatten().map(|e| e.file_name()).peekable();
-    if names.peek().is_none() || names.any(|name| name == LOCK) {
+    if names.peek().is_none() || names.any(|name| name == LOCK_FILE) {
         return Ok(());
     }
     Err(Error::Folder {
@@ -320,14 +320,16 @@ fn foreign(folder: &Path) -> Result<Option<String>, Error> {
 
 fn belongs(name: &str) -> bool {
     let table = name.strip_suffix(".csv");
-    let of = |kind| table.and_then(|n| n.strip_prefix(kind));
-    [MODEL, FACTS, WEIGHTS, STREAM, CHECKSUMS, PAGE].contains(&name)
+    let number_of = |kind| table.and_then(|n| n.strip_prefix(kind));
+    [MODEL, FACTS, WEIGHTS, STREAM, CHECKSUMS, PAGE_FILE].contains(&name)
         || name.ends_with(".latens-tmp")
-        || of(STATES).or_else(|| of(FORESEEN)).is_some_and(|n| {
-            n.is_empty()
-                || n.strip_prefix('_')
-                    .is_some_and(|n| n.parse::<usize>().is_ok())
-        })
+        || number_of(STATES)
+            .or_else(|| number_of(FORESEEN))
+            .is_some_and(|n| {
+                n.is_empty()
+                    || n.strip_prefix('_')
+                        .is_some_and(|n| n.parse::<usize>().is_ok())
+            })
 }
 
 /// Removes the files of a fit, complete or not, and nothing else.

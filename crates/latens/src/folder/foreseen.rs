@@ -57,13 +57,13 @@ pub(super) fn decode(
         return Err(fail("the times of this file do not increase".into()));
     }
     let values = |names: &[&str], kind: &str| -> Result<Trajectory, Error> {
-        let mut found = Trajectory::filled(f64::NAN, time.len(), names.len());
+        let mut values = Trajectory::filled(f64::NAN, time.len(), names.len());
         for (i, name) in names.iter().enumerate() {
             for (k, value) in column(&format!("{name}{kind}"))?.iter().enumerate() {
-                found.row_mut(k)[i] = *value;
+                values.row_mut(k)[i] = *value;
             }
         }
-        Ok(found)
+        Ok(values)
     };
     let states: Vec<&str> = fit.model.states.iter().map(|s| s.name.as_str()).collect();
     let channels = fit.model.measurements.iter().map(|m| m.name.as_str());

@@ -34,7 +34,7 @@ pub use disk::{Claim, check};
 pub use unfinished::{Unfinished, begun};
 
 use checksums::Checksums;
-use weights::REPEAT;
+use weights::REPEAT_ADVICE;
 
 use crate::Error;
 use crate::fit::facts::member_folder;
@@ -209,10 +209,24 @@ impl Fit {
 
 /// What tells a folder from another under the same name.
 #[cfg(unix)]
-fn identity(folder: &Path) -> Option<(u64, u64, i64, i64)> {
+#[derive(PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    changed_seconds: i64,
+    changed_nanoseconds: i64,
+}
+
+#[cfg(unix)]
+fn identity(folder: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     let meta = fs::metadata(folder).ok()?;
-    Some((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
+    Some(Identity {
+        device: meta.dev(),
+        inode: meta.ino(),
+        changed_seconds: meta.ctime(),
+        changed_nanoseconds: meta.ctime_nsec(),
+    })
 }
 
 #[cfg(not(unix))]
@@ -255,8 +269,8 @@ fn read_inside(root: &Path, path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Records whose states a folder has.
 fn own_records(facts: &Facts) -> usize {
-    let own = facts.records.iter().filter(|r| r.role != Role::Test);
-    own.count()
+    let learned = facts.records.iter().filter(|r| r.role != Role::Test);
+    learned.count()
 }
 
 /// The file of a record at a place among so many of its kind.
@@ -290,8 +304,8 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     };
     let read_own = |name: &str| {
         let bytes = read(name)?;
-        let own = verified(name, &bytes);
-        own.map_err(|message| failure(name, message))?;
+        let checked = verified(name, &bytes);
+        checked.map_err(|message| failure(name, message))?;
         Ok::<_, Error>(bytes)
     };
     if let Err(message) = verified(FACTS, &bytes) {
@@ -316,7 +330,7 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     let trained = facts.records.iter().filter(|r| r.role == Role::Train);
     let model = model.for_records(trained.clone().count())?;
     let model = model.for_groups(&match &facts.group {
-        Some(own) => vec![own.clone()],
+        Some(label) => vec![label.clone()],
         None => distinct(trained.filter_map(|r| r.group.as_ref())),
     })?;
     let mut model = match facts.structure {
@@ -324,7 +338,7 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
         simpler => model.simplified(simpler),
     };
     if let Err(message) = check::facts(&facts, &model) {
-        return fail(FACTS, format!("{message}; {REPEAT}"));
+        return fail(FACTS, format!("{message}; {REPEAT_ADVICE}"));
     }
     let bytes = read_own(WEIGHTS)?;
     let precision = crate::solve::precision(&facts.settings);
@@ -335,8 +349,8 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
     };
     let stream = match &facts.stream {
         None => None,
-        Some(own) => {
-            match stream::decode(&read_own(STREAM)?, &model, &weights.theta, own, precision) {
+        Some(facts) => {
+            match stream::decode(&read_own(STREAM)?, &model, &weights.theta, facts, precision) {
                 Ok(state) => Some(state),
                 Err(message) => return fail(STREAM, message),
             }
@@ -387,20 +401,20 @@ fn decode(folder: &Path, read: &ReadFile) -> Result<Fit, Error> {
 
 /// The members of an ensemble: fits of the same model, in folders of this one.
 fn members(folder: &Path, facts: &Facts, read: &ReadFile) -> Result<Vec<Fit>, Error> {
-    let each = facts.ensemble.iter().enumerate().map(|(place, member)| {
+    let members = facts.ensemble.iter().enumerate().map(|(place, member)| {
         let inside = |name: &str| read(&format!("{}/{name}", member.run));
         // a folder of another model may be large: it is not read
         let bytes = inside(FACTS)?;
         let path = folder.join(&member.run);
         let failure = |message: String| Error::Folder {
             path: path.join(FACTS),
-            message: format!("{message}; {REPEAT}"),
+            message: format!("{message}; {REPEAT_ADVICE}"),
         };
-        let own = Facts::from_json(&bytes).map_err(failure)?;
-        check::member(&own, facts, place).map_err(failure)?;
+        let member_facts = Facts::from_json(&bytes).map_err(failure)?;
+        check::member(&member_facts, facts, place).map_err(failure)?;
         decode(&path, &inside)
     });
-    each.collect()
+    members.collect()
 }
 
 #[cfg(test)]

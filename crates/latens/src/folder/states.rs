@@ -59,7 +59,7 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
     check_duration(&fit.model, &record, fit.facts.sample_time)?;
     let n = fit.model.states.len();
     let values = |kind: &str| -> Result<Trajectory, Error> {
-        let mut found = Trajectory::filled(f64::NAN, record.len(), n);
+        let mut values = Trajectory::filled(f64::NAN, record.len(), n);
         for (i, state) in fit.model.states.iter().enumerate() {
             let name = format!("{}.{kind}", state.name);
             let column = table.find(&name).ok_or_else(|| Error::Folder {
@@ -67,10 +67,10 @@ pub(super) fn track(fit: &Fit, place: usize, path: &Path, table: &Table) -> Resu
                 message: format!("this file has no column `{name}`; repeat the fit"),
             })?;
             for (k, value) in table.values(column)?.iter().enumerate() {
-                found.row_mut(k)[i] = *value;
+                values.row_mut(k)[i] = *value;
             }
         }
-        Ok(found)
+        Ok(values)
     };
     Ok(Track {
         place,

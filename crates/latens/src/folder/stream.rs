@@ -22,19 +22,19 @@ pub(super) fn encode(state: &State) -> Result<Vec<u8>, Error> {
     let (n, p) = (state.mean.len(), state.theta.len());
     let parts = state.covariance.parts();
     let rows = |values: &[f64], width: usize| vec![values.len() / width.max(1), width];
-    let of = |name: &str, shape, values| Tensor {
+    let tensor = |name: &str, shape, values| Tensor {
         name: name.into(),
         shape,
         values,
     };
     let tensors = vec![
-        of("mean", vec![n], state.mean.clone()),
-        of("spread", vec![n, n], state.spread.clone()),
-        of("cross", rows(&state.cross, p), state.cross.clone()),
-        of("input", vec![state.input.len()], state.input.clone()),
-        of("triangle", vec![parts.triangle.len()], parts.triangle),
-        of("pending", rows(&parts.pending, p), parts.pending),
-        of("factor", vec![2], vec![parts.factor, parts.shift]),
+        tensor("mean", vec![n], state.mean.clone()),
+        tensor("spread", vec![n, n], state.spread.clone()),
+        tensor("cross", rows(&state.cross, p), state.cross.clone()),
+        tensor("input", vec![state.input.len()], state.input.clone()),
+        tensor("triangle", vec![parts.triangle.len()], parts.triangle),
+        tensor("pending", rows(&parts.pending, p), parts.pending),
+        tensor("factor", vec![2], vec![parts.factor, parts.shift]),
     ];
     pack(tensors, STREAM)
 }

@@ -73,8 +73,8 @@ struct Case {
 }
 
 fn settings(solver: &str, passes: usize) -> Settings {
-    let own = solve::find(solver).unwrap().settings();
-    Settings { passes, ..own }
+    let defaults = solve::find(solver).unwrap().settings();
+    Settings { passes, ..defaults }
 }
 
 fn fitted(sources: &[Source], model: &Model, settings: &Settings) -> Fit {
@@ -103,12 +103,12 @@ impl Case {
 
     fn fitted(records: usize, settings: &Settings) -> Self {
         let model = Model::from_text("spring.toml", MODEL_TEXT).unwrap();
-        let each = (0..records).map(|k| Simulation {
+        let simulations = (0..records).map(|k| Simulation {
             steps: Some(150),
             start: vec![(0, 1.0 + k as f64)],
             ..Simulation::default()
         });
-        let records = each.map(|s| simulate(&model, &s).unwrap());
+        let records = simulations.map(|s| simulate(&model, &s).unwrap());
         let sources: Vec<Source> = records
             .map(|record| Source::of_record(record, &model).unwrap())
             .collect();
@@ -159,26 +159,29 @@ fn a_fit_needs_no_folder() {
         ..settings("batch", 2)
     };
     let case = Case::fitted(2, &settings);
-    let own = case.fit.to_files().unwrap();
+    let files = case.fit.to_files().unwrap();
     case.save(false).unwrap();
-    for (name, bytes) in &own {
+    for (name, bytes) in &files {
         assert_eq!(
             &fs::read(case.folder().join(name)).unwrap(),
             bytes,
             "{name}"
         );
     }
-    assert!(own.contains_key("ensemble/2/states_1.csv"));
-    let (one, other) = (
-        Fit::from_files(&own, "memory").unwrap(),
+    assert!(files.contains_key("ensemble/2/states_1.csv"));
+    let (from_memory, from_disk) = (
+        Fit::from_files(&files, "memory").unwrap(),
         Fit::load(case.folder()).unwrap(),
     );
-    assert_eq!(bits(&one.theta), bits(&other.theta));
-    assert_eq!(one.draws, other.draws);
-    assert_eq!(bits(&one.members[1].theta), bits(&other.members[1].theta));
-    assert_eq!(one.to_files().unwrap(), own);
-    assert_eq!(other.to_files().unwrap(), own);
-    let mut damaged = own;
+    assert_eq!(bits(&from_memory.theta), bits(&from_disk.theta));
+    assert_eq!(from_memory.draws, from_disk.draws);
+    assert_eq!(
+        bits(&from_memory.members[1].theta),
+        bits(&from_disk.members[1].theta)
+    );
+    assert_eq!(from_memory.to_files().unwrap(), files);
+    assert_eq!(from_disk.to_files().unwrap(), files);
+    let mut damaged = files;
     damaged.remove("ensemble/1/weights.safetensors");
     let message = Fit::from_files(&damaged, "memory").unwrap_err().to_string();
     assert!(
@@ -201,41 +204,41 @@ fn what_is_loaded_is_what_was_saved_bit_for_bit() {
             bits(&loaded.covariance.clone().to_packed()),
             bits(&case.fit.covariance.clone().to_packed())
         );
-        let (found, kept) = (
+        let (read, kept) = (
             loaded.model.system.networks(),
             case.fit.model.system.networks(),
         );
-        assert_eq!(found.len(), kept.len());
-        for (a, b) in found.iter().zip(kept) {
+        assert_eq!(read.len(), kept.len());
+        for (a, b) in read.iter().zip(kept) {
             assert_eq!(a.scaling, b.scaling);
         }
         assert_eq!(loaded.model.text, MODEL_TEXT);
-        let (found, kept) = (&loaded.facts, &case.fit.facts);
-        assert_eq!(found.settings, settings);
-        assert_eq!(found.settings, kept.settings);
-        assert_eq!(found.noise, kept.noise);
-        assert_eq!(found.scales, kept.scales);
-        assert_eq!(found.sample_time.to_bits(), kept.sample_time.to_bits());
-        assert_eq!(found.passes.len(), 2);
-        for (found, kept) in loaded.tracks.iter().zip(&case.fit.tracks) {
-            assert_eq!(found.place, kept.place);
+        let (read, kept) = (&loaded.facts, &case.fit.facts);
+        assert_eq!(read.settings, settings);
+        assert_eq!(read.settings, kept.settings);
+        assert_eq!(read.noise, kept.noise);
+        assert_eq!(read.scales, kept.scales);
+        assert_eq!(read.sample_time.to_bits(), kept.sample_time.to_bits());
+        assert_eq!(read.passes.len(), 2);
+        for (read, kept) in loaded.tracks.iter().zip(&case.fit.tracks) {
+            assert_eq!(read.place, kept.place);
             assert_eq!(
-                bits(found.smoothed.as_slice()),
+                bits(read.smoothed.as_slice()),
                 bits(kept.smoothed.as_slice())
             );
             assert_eq!(
-                bits(found.deviations.as_slice()),
+                bits(read.deviations.as_slice()),
                 bits(kept.deviations.as_slice())
             );
             assert_eq!(
-                bits(found.one_step.as_slice()),
+                bits(read.one_step.as_slice()),
                 bits(kept.one_step.as_slice())
             );
             assert_eq!(
-                bits(found.free_run.as_slice()),
+                bits(read.free_run.as_slice()),
                 bits(kept.free_run.as_slice())
             );
-            assert_eq!(bits(&found.record.outputs), bits(&kept.record.outputs));
+            assert_eq!(bits(&read.record.outputs), bits(&kept.record.outputs));
         }
         assert_eq!(loaded.tracks.len(), case.fit.tracks.len());
         assert!(loaded.missing.is_empty());
@@ -253,13 +256,13 @@ fn what_is_loaded_predicts_what_was_fitted() {
         assert_eq!(loaded.draws, case.fit.draws);
         let [a, b] =
             [&case.fit, &loaded].map(|fit| fit.free_run(case.record(1), Start::WarmUp(40)));
-        for (found, kept) in [
+        for (read, kept) in [
             (&a.states, &b.states),
             (&a.deviations, &b.deviations),
             (&a.outputs, &b.outputs),
             (&a.output_deviations, &b.output_deviations),
         ] {
-            assert_eq!(bits(found.as_slice()), bits(kept.as_slice()));
+            assert_eq!(bits(read.as_slice()), bits(kept.as_slice()));
         }
         assert_eq!(a.outside.to_bits(), b.outside.to_bits());
         assert!(
@@ -300,10 +303,13 @@ fn the_folder_holds_the_states_of_each_record() {
     assert!(constant.value > 0.0 && constant.std > 0.0);
     let names: Vec<&str> = facts.records[1].nrmse.keys().map(String::as_str).collect();
     assert_eq!(names, ["truth_v", "truth_z", "z"]);
-    let of = |name: &str| facts.records[1].nrmse[name].unwrap();
+    let error_of = |name: &str| facts.records[1].nrmse[name].unwrap();
     let mean = facts.records[1].mean_nrmse.unwrap();
-    assert!((mean - (of("truth_v") + of("truth_z")) / 2.0).abs() < 1e-15);
-    assert_eq!(facts.records[1].mean_nrmse_hidden, Some(of("truth_v")));
+    assert!((mean - (error_of("truth_v") + error_of("truth_z")) / 2.0).abs() < 1e-15);
+    assert_eq!(
+        facts.records[1].mean_nrmse_hidden,
+        Some(error_of("truth_v"))
+    );
 }
 
 /// A test is kept as it was foreseen, bit for bit; one that says more than `fit.json` is not shown.
@@ -317,26 +323,26 @@ fn the_folder_holds_what_was_foreseen() {
     let fit = job.run(&mut Silent).unwrap().fit;
     let files = fit.to_files().unwrap();
     let again = Fit::from_files(&files, "memory").unwrap();
-    let ([own], [other]) = (fit.tests.as_slice(), again.tests.as_slice()) else {
+    let ([made], [read]) = (fit.tests.as_slice(), again.tests.as_slice()) else {
         panic!("{:?}", again.missing)
     };
-    assert_eq!((own.place, own.time.len()), (1, 151 - 15));
+    assert_eq!((made.place, made.time.len()), (1, 151 - 15));
     let all = |t: &Foreseen| {
-        let each = [
+        let kinds = [
             &t.measured,
             &t.states,
             &t.deviations,
             &t.outputs,
             &t.output_deviations,
         ];
-        let values = each.into_iter().flat_map(|v| v.as_slice().to_vec());
+        let values = kinds.into_iter().flat_map(|v| v.as_slice().to_vec());
         bits(&t.time.iter().copied().chain(values).collect::<Vec<f64>>())
     };
-    assert_eq!(all(own), all(other));
+    assert_eq!(all(made), all(read));
     // the error of the prediction is what the scores say
     let square = |(y, o): (f64, f64)| (y - o).powi(2);
-    let each = own.measured.column(0).zip(own.outputs.column(0));
-    let mean = each.map(square).sum::<f64>() / own.time.len() as f64;
+    let pairs = made.measured.column(0).zip(made.outputs.column(0));
+    let mean = pairs.map(square).sum::<f64>() / made.time.len() as f64;
     let rmse = fit.facts.records[1].rmse["z"].unwrap();
     assert!((mean.sqrt() / rmse - 1.0).abs() < 1e-9);
 

@@ -19,10 +19,10 @@ use crate::model::Model;
 use crate::record::{sha256, write_unsynced};
 use crate::solve::kept::Keep;
 
-const EXTENSION: &str = ".checkpoint";
-const BEGUN: &str = "begun";
+const CHECKPOINT_EXTENSION: &str = ".checkpoint";
+const BEGUN_FILE: &str = "begun";
 /// Hexadecimal digits of the checksum, and the end of its line.
-const HEAD: usize = 65;
+const HEAD_BYTES: usize = 65;
 
 /// What a fit that was on its way to a folder was begun with; `None` where there is none.
 ///
@@ -34,7 +34,7 @@ pub fn begun(folder: impl AsRef<Path>) -> Result<Option<Begun>, Error> {
     let Ok(unfinished) = beside(&real) else {
         return Ok(None);
     };
-    if unfinished.join(file_name(BEGUN)).exists() {
+    if unfinished.join(file_name(BEGUN_FILE)).exists() {
         read_begun(&unfinished).map(Some)
     } else {
         Ok(None)
@@ -74,7 +74,7 @@ impl Claim {
             failed: Box::new(failed),
         };
         let json = serde_json::to_vec_pretty(begun).expect("plain values");
-        unfinished.write(BEGUN, &json)?;
+        unfinished.write(BEGUN_FILE, &json)?;
         Ok(unfinished)
     }
 
@@ -121,7 +121,7 @@ impl Claim {
         let entries = fs::read_dir(self.unfinished()).into_iter().flatten();
         let names = entries.flatten().filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            Some(name.strip_suffix(EXTENSION)?.to_string())
+            Some(name.strip_suffix(CHECKPOINT_EXTENSION)?.to_string())
         });
         names.collect()
     }
@@ -133,7 +133,7 @@ impl Unfinished<'_> {
         self.claim
             .checkpoint_names()
             .iter()
-            .any(|name| name != BEGUN)
+            .any(|name| name != BEGUN_FILE)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
@@ -164,7 +164,7 @@ impl Keep for Unfinished<'_> {
 
     fn put(&self, name: &str, bytes: &[u8]) {
         // one that is too large to be read is not written
-        if bytes.len() as u64 > FILE_BYTES - HEAD as u64 {
+        if bytes.len() as u64 > FILE_BYTES - HEAD_BYTES as u64 {
             return;
         }
         let written = self.write(name, bytes);
@@ -185,13 +185,13 @@ impl Keep for Unfinished<'_> {
 }
 
 fn file_name(name: &str) -> String {
-    format!("{name}{EXTENSION}")
+    format!("{name}{CHECKPOINT_EXTENSION}")
 }
 
 fn read_begun(unfinished: &Path) -> Result<Begun, Error> {
-    let json = read(unfinished, BEGUN)?;
+    let json = read(unfinished, BEGUN_FILE)?;
     serde_json::from_slice(&json).map_err(|e| Error::Folder {
-        path: unfinished.join(file_name(BEGUN)),
+        path: unfinished.join(file_name(BEGUN_FILE)),
         message: format!("this is no beginning of a fit ({e}); remove the folder, and fit again"),
     })
 }
@@ -201,9 +201,9 @@ fn read(unfinished: &Path, name: &str) -> Result<Vec<u8>, Error> {
     let path = unfinished.join(file_name(name));
     let root = fs::canonicalize(unfinished).map_err(|e| Error::io("read", unfinished, e))?;
     let mut bytes = read_inside(&root, &path)?;
-    let content = bytes.get(HEAD..).map(sha256);
+    let content = bytes.get(HEAD_BYTES..).map(sha256);
     if content.is_some_and(|sum| bytes.starts_with(format!("{sum}\n").as_bytes())) {
-        return Ok(bytes.split_off(HEAD));
+        return Ok(bytes.split_off(HEAD_BYTES));
     }
     Err(Error::Folder {
         path,

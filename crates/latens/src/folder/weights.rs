@@ -24,15 +24,24 @@ use crate::model::Model;
 use crate::model::network::{Network, Scaling};
 use crate::numerics::linalg::{PackedCovariance, Precision};
 
-const UNKNOWNS: &str = "unknowns";
-const COVARIANCE: &str = "covariance";
-const DRAWS: &str = "draws";
+const UNKNOWNS_TENSOR: &str = "unknowns";
+const COVARIANCE_TENSOR: &str = "covariance";
+const DRAWS_TENSOR: &str = "draws";
 
-/// (name, shape) of the blocks of θ, in its order.
-fn blocks(model: &Model) -> Vec<(String, Vec<usize>)> {
+/// A part of θ that the file keeps by itself.
+struct Block {
+    name: String,
+    shape: Vec<usize>,
+}
+
+/// The blocks of θ, in its order.
+fn blocks(model: &Model) -> Vec<Block> {
     let mut blocks = vec![];
     if model.system.unknowns() > 0 {
-        blocks.push((UNKNOWNS.into(), vec![model.system.unknowns()]));
+        blocks.push(Block {
+            name: UNKNOWNS_TENSOR.into(),
+            shape: vec![model.system.unknowns()],
+        });
     }
     for network in model.system.networks() {
         for (name, rows, columns) in network.blocks() {
@@ -41,7 +50,10 @@ fn blocks(model: &Model) -> Vec<(String, Vec<usize>)> {
             } else {
                 vec![rows, columns]
             };
-            blocks.push((format!("{}.{name}", network.name), shape));
+            blocks.push(Block {
+                name: format!("{}.{name}", network.name),
+                shape,
+            });
         }
     }
     blocks
@@ -83,9 +95,9 @@ pub(super) fn encode(fit: &Fit) -> Result<Vec<u8>, Error> {
         });
     };
     let mut rest = theta.as_slice();
-    for (name, shape) in blocks(model) {
-        let (own, after) = rest.split_at(size(&shape));
-        push(name, shape, own.to_vec());
+    for Block { name, shape } in blocks(model) {
+        let (values, after) = rest.split_at(size(&shape));
+        push(name, shape, values.to_vec());
         rest = after;
     }
     for network in model.system.networks() {
@@ -94,16 +106,16 @@ pub(super) fn encode(fit: &Fit) -> Result<Vec<u8>, Error> {
             scale,
             output,
         } = &network.scaling;
-        for (what, values) in [("center", center), ("scale", scale), ("output", output)] {
-            let name = format!("{}.{what}", network.name);
+        for (part, values) in [("center", center), ("scale", scale), ("output", output)] {
+            let name = format!("{}.{part}", network.name);
             push(name, vec![values.len()], values.clone());
         }
     }
     let packed = covariance.clone().to_packed();
-    push(COVARIANCE.into(), vec![packed.len()], packed);
+    push(COVARIANCE_TENSOR.into(), vec![packed.len()], packed);
     if !draws.is_empty() {
         let shape = vec![draws.len(), theta.len()];
-        push(DRAWS.into(), shape, draws.concat());
+        push(DRAWS_TENSOR.into(), shape, draws.concat());
     }
     pack(tensors, WEIGHTS)
 }
@@ -136,21 +148,24 @@ pub(super) fn decode(
     let file = unpack(bytes)?;
     let read = |name: &str, shape: &[usize]| file.exactly(name, shape);
     let mut theta = Vec::with_capacity(model.system.parameters());
-    for (name, shape) in blocks(model) {
+    for Block { name, shape } in blocks(model) {
         theta.extend(read(&name, &shape)?);
     }
     let scaling = |network: &Network| {
-        let of = |what: &str, count: usize| read(&format!("{}.{what}", network.name), &[count]);
+        let read_part =
+            |part: &str, count: usize| read(&format!("{}.{part}", network.name), &[count]);
         let (arguments, outputs) = (network.arguments, network.outputs.len());
-        let scale = of("scale", arguments)?;
+        let scale = read_part("scale", arguments)?;
         if let Some(value) = scale.iter().find(|s| **s <= 0.0) {
             let name = &network.name;
-            return Err(format!("`{name}.scale` has the value {value}; {REPEAT}"));
+            return Err(format!(
+                "`{name}.scale` has the value {value}; {REPEAT_ADVICE}"
+            ));
         }
         Ok(Scaling {
-            center: of("center", arguments)?,
+            center: read_part("center", arguments)?,
             scale,
-            output: of("output", outputs)?,
+            output: read_part("output", outputs)?,
         })
     };
     let scalings = model.system.networks().iter().map(scaling);
@@ -159,12 +174,12 @@ pub(super) fn decode(
         model.system.set_scaling(i, scaling);
     }
     let n = theta.len();
-    let packed = read(COVARIANCE, &[n * (n + 1) / 2])?;
+    let packed = read(COVARIANCE_TENSOR, &[n * (n + 1) / 2])?;
     // the recursions draw none, nor did the first versions of batch
-    let draws = match file.view(DRAWS) {
+    let draws = match file.view(DRAWS_TENSOR) {
         Ok(view) if n > 0 => {
             let count = view.shape().first().copied().unwrap_or(0);
-            let all = read(DRAWS, &[count, n])?;
+            let all = read(DRAWS_TENSOR, &[count, n])?;
             all.chunks_exact(n).map(<[f64]>::to_vec).collect()
         }
         _ => Vec::new(),
@@ -182,12 +197,12 @@ pub(super) struct Tensors<'a>(SafeTensors<'a>);
 /// Tensors from a file's bytes.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Tensors<'_>, String> {
     let file = SafeTensors::deserialize(bytes)
-        .map_err(|e| format!("this file is damaged: {e}; {REPEAT}"))?;
+        .map_err(|e| format!("this file is damaged: {e}; {REPEAT_ADVICE}"))?;
     Ok(Tensors(file))
 }
 
 /// What to do about a file that is not what was written.
-pub(super) const REPEAT: &str = "restore it or repeat the fit";
+pub(super) const REPEAT_ADVICE: &str = "restore it or repeat the fit";
 
 impl Tensors<'_> {
     /// A tensor of a known shape.
@@ -195,7 +210,7 @@ impl Tensors<'_> {
         let view = self.view(name)?;
         if view.shape() != shape || view.dtype() != Dtype::F64 {
             return Err(format!(
-                "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {REPEAT}",
+                "`{name}` is {:?} of shape {:?}, the model needs F64 of shape {shape:?}; {REPEAT_ADVICE}",
                 view.dtype(),
                 view.shape()
             ));
@@ -207,18 +222,22 @@ impl Tensors<'_> {
     pub(super) fn any(&self, name: &str) -> Result<Vec<f64>, String> {
         let view = self.view(name)?;
         if view.dtype() != Dtype::F64 {
-            return Err(format!("`{name}` is {:?}, not F64; {REPEAT}", view.dtype()));
+            return Err(format!(
+                "`{name}` is {:?}, not F64; {REPEAT_ADVICE}",
+                view.dtype()
+            ));
         }
         let numbers = view.data().as_chunks::<8>().0.iter();
         let values: Vec<f64> = numbers.map(|b| f64::from_le_bytes(*b)).collect();
         match values.iter().position(|v| !v.is_finite()) {
-            Some(i) => Err(format!("`{name}`[{i}] is {}; {REPEAT}", values[i])),
+            Some(i) => Err(format!("`{name}`[{i}] is {}; {REPEAT_ADVICE}", values[i])),
             None => Ok(values),
         }
     }
 
     fn view(&self, name: &str) -> Result<TensorView<'_>, String> {
-        let missing = |_| format!("this file has no `{name}`, which the model needs; {REPEAT}");
+        let missing =
+            |_| format!("this file has no `{name}`, which the model needs; {REPEAT_ADVICE}");
         self.0.tensor(name).map_err(missing)
     }
 }

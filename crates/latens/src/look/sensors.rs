@@ -14,7 +14,7 @@ const EQUAL_NEIGHBOURS_PART: f64 = 0.5;
 const NEW_VALUES_PART: f64 = 0.6;
 /// Most values that count as few, and the part of neighbours that are then equal: noise that moves a
 /// reading by a step and more averages the steps away.
-const MOST_FEW_VALUES: usize = 200;
+const MOST_QUANTISED_VALUES: usize = 200;
 const QUANTISED_NEIGHBOURS_PART: f64 = 0.3;
 /// How closely the distances of values are multiples of a step.
 const STEP_TOLERANCE: f64 = 1e-3;
@@ -126,7 +126,7 @@ struct Quantisation {
 fn quantised(readings: &[Vec<f64>]) -> Option<Quantisation> {
     let all: usize = readings.iter().map(Vec::len).sum();
     let values = distinct(readings);
-    let few = values.len() > 1 && values.len() <= MOST_FEW_VALUES.min(all / 4);
+    let few = values.len() > 1 && values.len() <= MOST_QUANTISED_VALUES.min(all / 4);
     if !few || equal_neighbours(readings) < QUANTISED_NEIGHBOURS_PART {
         return None;
     }

@@ -82,12 +82,12 @@ impl Temporary {
         let path = target.with_file_name(hidden);
         let file = locked(&path, Others::Wait)?;
         file.set_len(0)?;
-        let own = Self {
+        let temporary = Self {
             path,
             renamed: false,
             _lock: file.try_clone()?,
         };
-        Ok((own, file))
+        Ok((temporary, file))
     }
 
     fn rename_to(mut self, target: &Path) -> io::Result<()> {
@@ -164,8 +164,8 @@ fn open_own(path: &Path) -> io::Result<File> {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let place = |meta: fs::Metadata| (meta.dev(), meta.ino());
-    let (own, there) = (file.metadata().map(place), fs::metadata(path).map(place));
-    own.is_ok_and(|own| there.is_ok_and(|there| own == there))
+    let (open, named) = (file.metadata().map(place), fs::metadata(path).map(place));
+    open.is_ok_and(|open| named.is_ok_and(|named| open == named))
 }
 
 #[cfg(not(unix))]

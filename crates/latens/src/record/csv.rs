@@ -224,7 +224,7 @@ fn unquote(mut text: &str, delimiter: char) -> Option<(String, Option<&str>)> {
 /// be read back (empty, or with a line break).
 pub fn write(out: &mut impl Write, table: &Table) -> io::Result<()> {
     let columns = table.columns();
-    let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    let invalid = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     let rows = columns.first().map_or(0, Column::len);
     if columns.iter().any(|c| c.len() != rows) {
         return invalid("the columns have different lengths");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::limits::{COLUMNS, LISTED, VALUES};
+use super::limits::{COLUMNS, LISTED_NAMES, VALUES};
 
 /// A place among the rows: a physical line where the source is text, else a sample.
 /// Both count from 1, as editors and MATLAB do.
@@ -151,12 +151,12 @@ pub enum RecordError {
     Quote { file: String, line: usize },
     /// A line that should be an object.
     #[error(
-        "{file}: line {line} is not a JSON object: {what}; the first line was one, so all must be"
+        "{file}: line {line} is not a JSON object: {reason}; the first line was one, so all must be"
     )]
     NotAnObject {
         file: String,
         line: usize,
-        what: String,
+        reason: String,
     },
     /// A header and nothing below it.
     #[error("{file} has no data rows below its header")]
@@ -170,17 +170,17 @@ pub enum RecordError {
 
     /// Damaged, compressed in a way that is not built in, or no Parquet file at all.
     #[error(
-        "{file} is no readable Parquet file: {what}; write it again, compressed with snappy, gzip or not at all"
+        "{file} is no readable Parquet file: {reason}; write it again, compressed with snappy, gzip or not at all"
     )]
-    NotParquet { file: String, what: String },
+    NotParquet { file: String, reason: String },
     /// Saved with `-v7.3`.
     #[error(
         "{file} is a MATLAB 7.3 (HDF5) file, which cannot be read; in MATLAB: save('name.mat', …, '-v7')"
     )]
     Mat73 { file: String },
     /// Damaged, or no MATLAB file at all.
-    #[error("{file} is no readable MATLAB file: {what}; save it again with -v7")]
-    NotMat { file: String, what: String },
+    #[error("{file} is no readable MATLAB file: {reason}; save it again with -v7")]
+    NotMat { file: String, reason: String },
     /// A MATLAB file without signals.
     #[error(
         "{file} has no real numeric vector or matrix; it holds: {has}. Save the signals as plain variables, e.g. u = data.u; save('name.mat', 'u', …, '-v7')"
@@ -257,13 +257,13 @@ pub enum RecordError {
     BadStep { step: f64 },
     /// A step given beside a time column that contradicts it.
     #[error(
-        "{file}: the step given is {given}, but the time column '{column}' has a step of {found}; drop ⟦step⟧, or ignore the column with ⟦map t=⟧"
+        "{file}: the step given is {given}, but the time column '{column}' has a step of {measured}; drop ⟦step⟧, or ignore the column with ⟦map t=⟧"
     )]
     StepConflict {
         file: String,
         given: f64,
         column: String,
-        found: f64,
+        measured: f64,
     },
     /// A sample without a time.
     #[error(
@@ -336,11 +336,11 @@ fn did_you_mean(suggestion: &Option<String>) -> String {
 
 /// Names, as many as a person reads.
 pub(super) fn listed(names: &[String]) -> String {
-    let some = names.iter().take(LISTED);
+    let some = names.iter().take(LISTED_NAMES);
     // nobody chose a name of this length
-    let some = some.map(|name| name.chars().take(LISTED).collect::<String>());
+    let some = some.map(|name| name.chars().take(LISTED_NAMES).collect::<String>());
     let some = some.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(LISTED) {
+    match names.len().saturating_sub(LISTED_NAMES) {
         0 => some,
         more => format!("{some} and {more} more"),
     }

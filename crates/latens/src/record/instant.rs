@@ -7,10 +7,10 @@
 //! clock that is put back for winter goes back.
 
 /// Nanoseconds of a second and of a day.
-const SECOND: i64 = 1_000_000_000;
-const DAY: i64 = 86_400 * SECOND;
+const SECOND_NANOSECONDS: i64 = 1_000_000_000;
+const DAY_NANOSECONDS: i64 = 86_400 * SECOND_NANOSECONDS;
 /// A cell without a value.
-const NONE: i64 = i64::MIN;
+const NO_INSTANT: i64 = i64::MIN;
 
 /// How the cells of one column are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) fn parse(cell: &str) -> Option<i64> {
         Form::Day => None,
         Form::Date { .. } => moment.month_first,
         Form::Slashes { .. } => match (moment.month_first, moment.day_first) {
-            (Some(one), None) | (None, Some(one)) => Some(one),
+            (Some(only), None) | (None, Some(only)) => Some(only),
             _ => None,
         },
     }
@@ -92,12 +92,12 @@ impl Dates {
     pub(super) fn begin(empty: usize, cell: &str) -> Option<Self> {
         let mut dates = Self {
             form: Moment::parse(cell)?.form,
-            month_first: vec![NONE; empty],
+            month_first: vec![NO_INSTANT; empty],
             day_first: vec![],
             cells: empty,
         };
         if matches!(dates.form, Form::Slashes { .. }) {
-            dates.day_first = vec![NONE; empty];
+            dates.day_first = vec![NO_INSTANT; empty];
         }
         dates.push(cell).then_some(dates)
     }
@@ -106,9 +106,9 @@ impl Dates {
     pub(super) fn push(&mut self, cell: &str) -> bool {
         self.cells += 1;
         if cell.is_empty() || cell == "NA" || cell.eq_ignore_ascii_case("nan") {
-            self.month_first.push(NONE);
+            self.month_first.push(NO_INSTANT);
             if matches!(self.form, Form::Slashes { .. }) {
-                self.day_first.push(NONE);
+                self.day_first.push(NO_INSTANT);
             }
             return true;
         }
@@ -129,10 +129,11 @@ impl Dates {
 
     /// A time of day that is far before the last one is of the next day.
     fn past_midnight(&mut self, time: Option<i64>) {
-        let last = self.month_first.iter().rev().find(|t| **t != NONE);
-        let mut time = time.unwrap_or(NONE);
+        let last = self.month_first.iter().rev().find(|t| **t != NO_INSTANT);
+        let mut time = time.unwrap_or(NO_INSTANT);
         if let Some(last) = last {
-            time += (last - time + DAY / 2).div_euclid(DAY) * DAY;
+            time +=
+                (last - time + DAY_NANOSECONDS / 2).div_euclid(DAY_NANOSECONDS) * DAY_NANOSECONDS;
         }
         self.month_first.push(time);
     }
@@ -141,19 +142,19 @@ impl Dates {
     /// the day and which the month.
     pub(super) fn seconds(self) -> Option<Vec<f64>> {
         let length = self.cells;
-        let of = |nanoseconds: Vec<i64>| {
-            let first = nanoseconds.iter().copied().find(|t| *t != NONE);
+        let seconds_of = |nanoseconds: Vec<i64>| {
+            let first = nanoseconds.iter().copied().find(|t| *t != NO_INSTANT);
             let first = first.unwrap_or(0);
-            let one = |t: i64| match t {
-                NONE => f64::NAN,
-                t => t.wrapping_sub(first) as f64 / SECOND as f64,
+            let second = |t: i64| match t {
+                NO_INSTANT => f64::NAN,
+                t => t.wrapping_sub(first) as f64 / SECOND_NANOSECONDS as f64,
             };
-            nanoseconds.into_iter().map(one).collect::<Vec<f64>>()
+            nanoseconds.into_iter().map(second).collect::<Vec<f64>>()
         };
         if !matches!(self.form, Form::Slashes { .. }) {
-            return Some(of(self.month_first));
+            return Some(seconds_of(self.month_first));
         }
-        let mut both = [self.month_first, self.day_first].map(of);
+        let mut both = [self.month_first, self.day_first].map(seconds_of);
         let forward = |t: &[f64]| {
             let there = t.iter().filter(|t| !t.is_nan());
             t.len() == length && there.is_sorted_by(|a, b| a < b)
@@ -169,7 +170,7 @@ impl Dates {
     }
 }
 
-/// Adds a value to a column of `NONE` or whole numbers, which ends where there is none.
+/// Adds a value to a column of `NO_INSTANT` or whole numbers, which ends where there is none.
 fn keep(column: &mut Vec<i64>, value: Option<i64>) {
     match value {
         Some(value) => column.push(value),
@@ -184,8 +185,8 @@ impl Moment {
             return None;
         }
         if cell.split(':').next().is_some_and(|h| h.len() <= 2) && cell.contains(':') {
-            let (time, zone) = time_of_day(cell)?;
-            let both = zone.is_none().then_some(time);
+            let TimeOfDay { nanoseconds, zone } = time_of_day(cell)?;
+            let both = zone.is_none().then_some(nanoseconds);
             return both.map(|time| Self {
                 form: Form::Day,
                 month_first: Some(time),
@@ -196,12 +197,16 @@ impl Moment {
             Some(at) => (&cell[..at], Some(cell[at + 1..].trim_start())),
             None => (cell, None),
         };
-        let (time, zone) = match time {
+        let TimeOfDay { nanoseconds, zone } = match time {
             Some(time) => time_of_day(time)?,
-            None => (0, None),
+            None => TimeOfDay {
+                nanoseconds: 0,
+                zone: None,
+            },
         };
         let zoned = zone.is_some();
-        let at = |days: Option<i64>| Some(days? * DAY + time - zone.unwrap_or(0));
+        let at =
+            |days: Option<i64>| Some(days? * DAY_NANOSECONDS + nanoseconds - zone.unwrap_or(0));
         for separator in ['-', '/', '.'] {
             let mut parts = date.split(separator);
             let (Some(a), Some(b), Some(c), None) =
@@ -261,8 +266,16 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(365 * year + leaps + (153 * month + 2) / 5 + day - 1 - 719_468)
 }
 
-/// Nanoseconds since midnight of `10:33[:40[.5]] [AM]`, and those that its zone is ahead.
-fn time_of_day(text: &str) -> Option<(i64, Option<i64>)> {
+/// A time of day.
+struct TimeOfDay {
+    /// Since midnight.
+    nanoseconds: i64,
+    /// Nanoseconds that its zone is ahead, where it has one.
+    zone: Option<i64>,
+}
+
+/// Of `10:33[:40[.5]] [AM]`.
+fn time_of_day(text: &str) -> Option<TimeOfDay> {
     let (text, zone) = match text.strip_suffix(['Z', 'z']) {
         Some(text) => (text.trim_end(), Some(0)),
         None => match text.rfind(['+', '-']) {
@@ -292,7 +305,10 @@ fn time_of_day(text: &str) -> Option<(i64, Option<i64>)> {
         Some(_) => return None,
     };
     let valid = parts.next().is_none() && hour < 24 && minute < 60;
-    valid.then_some(((hour * 60 + minute) * 60 * SECOND + nanoseconds, zone))
+    valid.then_some(TimeOfDay {
+        nanoseconds: (hour * 60 + minute) * 60 * SECOND_NANOSECONDS + nanoseconds,
+        zone,
+    })
 }
 
 /// Of `01:00`, `0100` or `01`.
@@ -303,7 +319,7 @@ fn offset(text: &str) -> Option<i64> {
         None => (text, "0"),
     };
     let (hours, minutes) = (whole(hours)?, whole(minutes)?);
-    (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60 * SECOND)
+    (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60 * SECOND_NANOSECONDS)
 }
 
 /// Of seconds with or without a fraction; a leap second is the next one.
@@ -320,7 +336,7 @@ fn nanoseconds(text: &str) -> Option<i64> {
     }
     let scale = 10_i64.pow(9 - fraction.len().min(9) as u32);
     let seconds = whole(seconds)?;
-    (seconds <= 60).then_some(seconds * SECOND + digits * scale)
+    (seconds <= 60).then_some(seconds * SECOND_NANOSECONDS + digits * scale)
 }
 
 #[cfg(test)]
@@ -350,7 +366,10 @@ mod tests {
             assert_eq!(parse(cell), Some(expected), "{cell}");
         }
         assert_eq!(parse("1970-01-01"), Some(0));
-        assert_eq!(parse("2000-02-29 12:00"), Some(951_825_600 * SECOND));
+        assert_eq!(
+            parse("2000-02-29 12:00"),
+            Some(951_825_600 * SECOND_NANOSECONDS)
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Layout {
 }
 
 /// What a mapping calls the column with the labels of groups, and that column where nothing is mapped.
-pub(super) const GROUP: &str = "group";
+pub(super) const GROUP_COLUMN: &str = "group";
 
 impl Layout {
     /// What a model asks for.
@@ -45,7 +45,7 @@ impl Layout {
     /// Whether a column of a file may have the label: a signal of that name is itself.
     fn has_group_column(&self) -> bool {
         let mut signals = self.inputs.iter().chain(&self.measurements);
-        self.groups && signals.all(|name| name != GROUP)
+        self.groups && signals.all(|name| name != GROUP_COLUMN)
     }
 
     /// The label of the group that a table's record belongs to, where the model asks for one and the
@@ -55,7 +55,7 @@ impl Layout {
         table: &Table<V>,
         mapping: &Mapping,
     ) -> Result<Option<String>, RecordError> {
-        let column = table.find(mapping.get(GROUP).unwrap_or(GROUP));
+        let column = table.find(mapping.get(GROUP_COLUMN).unwrap_or(GROUP_COLUMN));
         let column = column.filter(|_| self.has_group_column());
         column.map(|column| table.label(column)).transpose()
     }
@@ -89,7 +89,10 @@ impl Columns {
         mapping: &Mapping,
     ) -> Result<Self, RecordError> {
         check_mapping(table, layout, mapping)?;
-        let (inputs, measurements) = required(table, layout, mapping)?;
+        let Required {
+            inputs,
+            measurements,
+        } = required(table, layout, mapping)?;
         let find = |name: String| table.find(mapping.get(&name).unwrap_or(&name));
         let mut columns = Self {
             time: None,
@@ -116,8 +119,9 @@ impl Record {
     /// Takes from a table what the model asks for.
     ///
     /// The time is the column mapped to `t`, else `t` or `time` in any case, else the only one of
-    /// dates, which become the model's unit of time; without one, samples are at multiples of `step`, else of the model's
-    /// step, unless a column that looks like the times says otherwise. A `step` given beside a time column must agree with it. Whether the record's step is the model's is not checked here.
+    /// dates, which become the model's unit of time; without one, samples are at multiples of `step`, else of
+    /// the model's step, unless a column that looks like the times says otherwise. A `step` given beside a
+    /// time column must agree with it. Whether the record's step is the model's is not checked here.
     ///
     /// # Errors
     /// The mapping or the table does not have what is asked for, or its values do not make a
@@ -207,7 +211,7 @@ pub(super) fn check_mapping<V: AsRef<[f64]>>(
     let mut known = vec!["t".to_owned()];
     known.extend(layout.inputs.iter().chain(&layout.measurements).cloned());
     known.extend(layout.truth_names());
-    known.extend(layout.has_group_column().then(|| GROUP.to_owned()));
+    known.extend(layout.has_group_column().then(|| GROUP_COLUMN.to_owned()));
     for (name, column) in mapping.pairs() {
         if !known.contains(name) {
             // A state that is not measured is only ever given as truth.
@@ -237,18 +241,24 @@ pub(super) fn check_mapping<V: AsRef<[f64]>>(
     Ok(())
 }
 
+/// The columns that a record must have.
+pub(super) struct Required {
+    pub inputs: Vec<usize>,
+    pub measurements: Vec<usize>,
+}
+
 /// The columns of the inputs and of the measurements, or all that are missing at once.
 pub(super) fn required<V: AsRef<[f64]>>(
     table: &Table<V>,
     layout: &Layout,
     mapping: &Mapping,
-) -> Result<(Vec<usize>, Vec<usize>), RecordError> {
+) -> Result<Required, RecordError> {
     let mut missing = Vec::new();
     let mut find = |names: &[String], role| -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut places = Vec::new();
         for name in names {
             match table.find(mapping.get(name).unwrap_or(name)) {
-                Some(column) => found.push(column),
+                Some(column) => places.push(column),
                 None => missing.push(Missing {
                     name: name.clone(),
                     role,
@@ -257,12 +267,12 @@ pub(super) fn required<V: AsRef<[f64]>>(
                 }),
             }
         }
-        found
+        places
     };
-    let columns = (
-        find(&layout.inputs, "input"),
-        find(&layout.measurements, "measurement"),
-    );
+    let columns = Required {
+        inputs: find(&layout.inputs, "input"),
+        measurements: find(&layout.measurements, "measurement"),
+    };
     if missing.is_empty() {
         return Ok(columns);
     }
@@ -395,12 +405,12 @@ pub(super) mod tests {
             states: names("V h"),
             ..Layout::default()
         };
-        let found = Record::from_table(&borrowed, &layout, &Mapping::default(), None).unwrap();
+        let read = Record::from_table(&borrowed, &layout, &Mapping::default(), None).unwrap();
         let expected = from(&owned, &[], None).unwrap();
-        assert_eq!(found.time, expected.time);
-        assert_eq!(found.inputs, expected.inputs);
-        assert_eq!(found.output(2), expected.output(2));
-        assert!(found.output(1)[0].is_nan());
+        assert_eq!(read.time, expected.time);
+        assert_eq!(read.inputs, expected.inputs);
+        assert_eq!(read.output(2), expected.output(2));
+        assert!(read.output(1)[0].is_nan());
     }
 
     #[test]
@@ -477,13 +487,13 @@ pub(super) mod tests {
             rows in prop::collection::vec((-1e3..1e3, -1e3..1e3, -1.0..1.0), 2..20),
             order in Just([0, 1, 2, 3, 4]).prop_shuffle(),
         ) {
-            let of = |f: fn(&(f64, f64, f64)) -> f64| rows.iter().map(f).collect::<Vec<_>>();
+            let values_of = |f: fn(&(f64, f64, f64)) -> f64| rows.iter().map(f).collect::<Vec<_>>();
             let columns = [
                 Column::new("t", (0..rows.len()).map(|k| k as f64).collect()),
-                Column::new("I", of(|r| r.0)),
-                Column::new("V", of(|r| r.1)),
-                Column::new("truth_V", of(|r| r.1)),
-                Column::new("truth_h", of(|r| r.2)),
+                Column::new("I", values_of(|r| r.0)),
+                Column::new("V", values_of(|r| r.1)),
+                Column::new("truth_V", values_of(|r| r.1)),
+                Column::new("truth_h", values_of(|r| r.2)),
             ];
             let shuffled = order.map(|k| columns[k].clone()).to_vec();
             let [plain, shuffled] = [columns.to_vec(), shuffled]

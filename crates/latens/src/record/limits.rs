@@ -14,4 +14,4 @@ pub const SPARSITY: f64 = 100.0;
 /// Sub-steps of the model's method from the first sample to the last.
 pub const SUBSTEPS: f64 = 1e9;
 /// Names that an error lists.
-pub(super) const LISTED: usize = 50;
+pub(super) const LISTED_NAMES: usize = 50;

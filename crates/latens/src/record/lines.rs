@@ -7,7 +7,7 @@
 use super::csv::{cells, delimiter, header_names, is_skipped, number};
 use super::error::{Cell, Place, RecordError};
 use super::instant;
-use super::layout::{check_mapping, required};
+use super::layout::{Required, check_mapping, required};
 use super::sampling::time_column;
 use super::table::{Column, Table};
 use super::{Layout, Mapping};
@@ -130,11 +130,12 @@ impl Lines {
             return if object { self.read(bytes) } else { Ok(false) };
         };
         self.values.clear();
+        let file_line = FileLine { file: &file, line };
         match columns.kind {
-            Kind::Csv => cells_of(text, columns, (&file, line), &mut self.values)?,
-            Kind::JsonLines => members_of(text, columns, (&file, line), &mut self.values)?,
+            Kind::Csv => cells_of(text, columns, file_line, &mut self.values)?,
+            Kind::JsonLines => members_of(text, columns, file_line, &mut self.values)?,
         }
-        let at = |column: usize| cell(columns, column, (&file, line));
+        let at = |column: usize| cell(columns, column, file_line);
         let time = columns.time.filter(|&k| !self.values[k].is_nan());
         if let (Some(k), None, Kind::Csv) = (columns.time, time, columns.kind) {
             return Err(RecordError::TimeMissing { at: at(k) });
@@ -158,7 +159,10 @@ impl Lines {
         let columns = names.iter().map(|n| Column::new(n.as_ref(), vec![]));
         let table = Table::new(&self.source, columns.collect())?;
         check_mapping(&table, &self.layout, &self.mapping)?;
-        let (inputs, outputs) = required(&table, &self.layout, &self.mapping)?;
+        let Required {
+            inputs,
+            measurements: outputs,
+        } = required(&table, &self.layout, &self.mapping)?;
         let used = |k: usize| inputs.contains(&k) || outputs.contains(&k);
         let time = match self.mapping.get("t") {
             Some("") => None,
@@ -191,8 +195,8 @@ impl Lines {
         let table = Table::new(&self.source, given.collect())?;
         check_mapping(&table, &self.layout, &self.mapping)?;
         let (d_u, d_y) = (self.layout.inputs.len(), self.layout.measurements.len());
-        let own = self.layout.inputs.iter().chain(&self.layout.measurements);
-        let mut names: Vec<String> = own
+        let channels = self.layout.inputs.iter().chain(&self.layout.measurements);
+        let mut names: Vec<String> = channels
             .map(|name| self.mapping.get(name).unwrap_or(name).to_owned())
             .collect();
         let time = match self.mapping.get("t") {
@@ -217,12 +221,19 @@ impl Lines {
     }
 }
 
-fn cell(columns: &Columns, column: usize, (file, line): (&str, usize)) -> Cell {
+/// A line of a file.
+#[derive(Clone, Copy)]
+struct FileLine<'a> {
+    file: &'a str,
+    line: usize,
+}
+
+fn cell(columns: &Columns, column: usize, at: FileLine) -> Cell {
     Cell {
-        file: file.into(),
+        file: at.file.into(),
         place: match columns.kind {
-            Kind::Csv => Place::Line(line),
-            Kind::JsonLines => Place::Object(line),
+            Kind::Csv => Place::Line(at.line),
+            Kind::JsonLines => Place::Object(at.line),
         },
         column: column + 1,
         name: columns.names[column].clone(),
@@ -233,22 +244,22 @@ fn cell(columns: &Columns, column: usize, (file, line): (&str, usize)) -> Cell {
 fn cells_of(
     text: &str,
     columns: &Columns,
-    place: (&str, usize),
+    at: FileLine,
     values: &mut Vec<f64>,
 ) -> Result<(), RecordError> {
-    let (file, line) = place;
-    for (k, found) in cells(text, columns.delimiter).enumerate() {
-        let Some(found) = found else {
+    let FileLine { file, line } = at;
+    for (k, content) in cells(text, columns.delimiter).enumerate() {
+        let Some(content) = content else {
             let file = file.into();
             return Err(RecordError::Quote { file, line });
         };
-        if k >= columns.names.len() && k < columns.cells && found.is_empty() {
+        if k >= columns.names.len() && k < columns.cells && content.is_empty() {
             continue;
         }
         values.push(match columns.used.get(k) {
-            Some(true) => match number(&found).or_else(|| columns.date(k, &found)) {
-                Some(value) => finite(value, columns, k, place)?,
-                None => return Err(not_a_number(&found, columns, k, place)),
+            Some(true) => match number(&content).or_else(|| columns.date(k, &content)) {
+                Some(value) => finite(value, columns, k, at)?,
+                None => return Err(not_a_number(&content, columns, k, at)),
             },
             _ => f64::NAN,
         });
@@ -268,43 +279,38 @@ fn cells_of(
 fn members_of(
     text: &str,
     columns: &Columns,
-    place: (&str, usize),
+    at: FileLine,
     values: &mut Vec<f64>,
 ) -> Result<(), RecordError> {
     let object: serde_json::Map<String, Value> = serde_json::from_str(text).map_err(|e| {
-        let (file, line) = (place.0.into(), place.1);
+        let (file, line) = (at.file.into(), at.line);
         // the parser sees one line and calls it the first
-        let what = e.to_string().replace(" at line 1 column", " at column");
-        RecordError::NotAnObject { file, line, what }
+        let reason = e.to_string().replace(" at line 1 column", " at column");
+        RecordError::NotAnObject { file, line, reason }
     })?;
     for (k, name) in columns.names.iter().enumerate() {
         values.push(match object.get(name) {
             None | Some(Value::Null) => f64::NAN,
             Some(value) => match value.as_f64().or_else(|| columns.date(k, value.as_str()?)) {
-                Some(value) => finite(value, columns, k, place)?,
-                None => return Err(not_a_number(&value.to_string(), columns, k, place)),
+                Some(value) => finite(value, columns, k, at)?,
+                None => return Err(not_a_number(&value.to_string(), columns, k, at)),
             },
         });
     }
     Ok(())
 }
 
-fn finite(
-    value: f64,
-    columns: &Columns,
-    k: usize,
-    place: (&str, usize),
-) -> Result<f64, RecordError> {
+fn finite(value: f64, columns: &Columns, k: usize, at: FileLine) -> Result<f64, RecordError> {
     if value.is_infinite() {
-        let at = cell(columns, k, place);
+        let at = cell(columns, k, at);
         return Err(RecordError::Infinite { at });
     }
     Ok(value)
 }
 
-fn not_a_number(text: &str, columns: &Columns, k: usize, place: (&str, usize)) -> RecordError {
+fn not_a_number(text: &str, columns: &Columns, k: usize, at: FileLine) -> RecordError {
     RecordError::NotANumber {
-        at: cell(columns, k, place),
+        at: cell(columns, k, at),
         text: text.chars().take(40).collect(),
     }
 }
@@ -327,7 +333,7 @@ mod tests {
     /// All lines: rows as text, errors as their message.
     fn read(mapping: &[&str], text: &str) -> Vec<String> {
         let mut lines = lines(mapping);
-        let each =
+        let answers =
             text.split_inclusive('\n')
                 .filter_map(|line| match lines.read(line.as_bytes()) {
                     Ok(false) => None,
@@ -337,7 +343,7 @@ mod tests {
                     }
                     Err(e) => Some(e.to_string()),
                 });
-        each.collect()
+        answers.collect()
     }
 
     #[test]

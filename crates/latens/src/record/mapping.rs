@@ -45,14 +45,14 @@ impl Mapping {
 
     /// With the pairs of one file, which come before those of all.
     #[must_use]
-    pub fn with(&self, own: Self) -> Self {
+    pub fn with(&self, of_file: Self) -> Self {
         let others = self
             .pairs
             .iter()
-            .filter(|(name, _)| own.get(name).is_none());
+            .filter(|(name, _)| of_file.get(name).is_none());
         let others: Vec<_> = others.cloned().collect();
         Self {
-            pairs: own.pairs.into_iter().chain(others).collect(),
+            pairs: of_file.pairs.into_iter().chain(others).collect(),
         }
     }
 

@@ -22,7 +22,7 @@ use super::table::{Column, Table};
 /// # Errors
 /// Saved with `-v7.3`, damaged, no MATLAB file, or nothing in it that is a signal.
 pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
-    const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+    const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
     let file = source.to_owned();
     // Level 5 ends its header of 128 bytes with a version and the letters MI in its byte order.
     let (version, big) = match bytes.get(124..128) {
@@ -30,7 +30,7 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         Some(&[high, low, b'M', b'I']) => (Some(u16::from_be_bytes([high, low])), true),
         _ => (None, false),
     };
-    if version == Some(0x0200) || bytes.starts_with(HDF5) {
+    if version == Some(0x0200) || bytes.starts_with(HDF5_SIGNATURE) {
         return Err(RecordError::Mat73 { file });
     }
     let variables = match version {
@@ -38,9 +38,9 @@ pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
         None => level4::variables(bytes),
     };
     let variables = variables.map_err(|fault| match fault {
-        Fault::Damaged(what) => RecordError::NotMat {
+        Fault::Damaged(reason) => RecordError::NotMat {
             file: file.clone(),
-            what,
+            reason,
         },
         Fault::TooLarge => RecordError::TooManyValues { file: file.clone() },
     })?;
@@ -248,7 +248,7 @@ pub(super) mod tests {
         header.extend([0x00, 0x02, b'I', b'M']);
         for bytes in [header, b"\x89HDF\r\n\x1a\n and so on".to_vec()] {
             let message = parse("a.mat", &bytes).unwrap_err().to_string();
-            assert!(message.starts_with("a.mat is a MATLAB 7.3 (HDF5) file"));
+            assert!(message.starts_with("a.mat is a MATLAB 7.3 (HDF5_SIGNATURE) file"));
             assert!(message.contains("'-v7'"), "{message}");
         }
         let message = parse("a.mat", b"t,V\n1,2\n").unwrap_err().to_string();

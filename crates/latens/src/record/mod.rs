@@ -120,15 +120,15 @@ impl Record {
 
     /// Some of its samples, as a record.
     pub fn slice(&self, samples: std::ops::Range<usize>) -> Self {
-        let of = |values: &[f64], width: usize| {
+        let cut = |values: &[f64], width: usize| {
             values[samples.start * width..samples.end * width].to_vec()
         };
         Self {
             name: self.name.clone(),
-            time: of(&self.time, 1),
-            inputs: of(&self.inputs, self.d_u),
-            outputs: of(&self.outputs, self.d_y),
-            truth: self.truth.as_ref().map(|truth| of(truth, self.d_x)),
+            time: cut(&self.time, 1),
+            inputs: cut(&self.inputs, self.d_u),
+            outputs: cut(&self.outputs, self.d_y),
+            truth: self.truth.as_ref().map(|truth| cut(truth, self.d_x)),
             later: self.later || samples.start > 0,
             ..*self
         }
@@ -189,8 +189,8 @@ impl Record {
     /// Whether every gap is the step, within [`Self::STEP_TOLERANCE`].
     pub fn is_uniform(&self) -> bool {
         let gaps = self.len().saturating_sub(1) as f64;
-        let own = |median| self.steps(median) == Some(gaps);
-        self.quantile(0.5).is_none_or(own)
+        let regular = |median| self.steps(median) == Some(gaps);
+        self.quantile(0.5).is_none_or(regular)
     }
 
     /// The gap that a part of all gaps do not exceed.
@@ -226,7 +226,7 @@ impl Record {
             [self.d_y, self.d_x],
             [&layout.measurements, &layout.states].map(Vec::len)
         );
-        // one to learn from may have the number of its group behind them
+        // one to learn from may have the number of its group after them
         assert!(self.d_u == layout.inputs.len() || self.d_u == layout.inputs.len() + 1);
         let mut columns = vec![Column::new("t", self.time.clone())];
         for (k, name) in layout.inputs.iter().enumerate() {
@@ -255,9 +255,9 @@ pub(crate) mod testing {
         let folders = here.ancestors().map(|a| a.join("shared/datasets"));
         let folder = std::env::var_os("LATENS_DATASETS").map(PathBuf::from);
         let path = folder.into_iter().chain(folders).map(|f| f.join(name));
-        let mut found = path.into_iter().filter(|p| p.is_file());
+        let mut files = path.into_iter().filter(|p| p.is_file());
         let missing = || panic!("no data set {name}; set LATENS_DATASETS to its folder");
-        found.next().unwrap_or_else(missing)
+        files.next().unwrap_or_else(missing)
     }
 
     pub fn names(text: &str) -> Vec<String> {

@@ -2,8 +2,8 @@
 //!
 //! Numbers of every width, decimals and booleans (0 and 1); a null is NaN. Instants and times of
 //! day count in seconds from the first of their column: since 1970, nanoseconds would not fit a
-//! double. As times they become the model's unit. Other columns (text, lists) may stand beside them and are a fault only when a model
-//! asks for them.
+//! double. As times they become the model's unit. Other columns (text, lists) may stand beside them and are a
+//! fault only when a model asks for them.
 
 mod claims;
 
@@ -24,7 +24,7 @@ use super::error::{Fault, RecordError};
 use super::table::{Column, Table};
 
 /// Rows that are unpacked at a time.
-const BATCH: usize = 65_536;
+const BATCH_ROWS: usize = 65_536;
 
 /// Reads a Parquet file; `source` is the name that errors use.
 ///
@@ -33,7 +33,7 @@ const BATCH: usize = 65_536;
 pub fn parse(source: &str, bytes: &[u8]) -> Result<Table, RecordError> {
     let file = source.to_owned();
     let columns = contained(|| columns(bytes)).map_err(|fault| match fault {
-        Fault::Damaged(what) => RecordError::NotParquet { file, what },
+        Fault::Damaged(reason) => RecordError::NotParquet { file, reason },
         Fault::TooLarge => RecordError::TooManyValues { file },
     })?;
     Table::new(source, columns)
@@ -116,17 +116,17 @@ fn read(
     };
     let values = &mut column.values;
     match reader {
-        ColumnReader::BoolColumnReader(r) => each(r, about, rows, values, |v| f64::from(*v)),
-        ColumnReader::FloatColumnReader(r) => each(r, about, rows, values, |v| f64::from(*v)),
-        ColumnReader::DoubleColumnReader(r) => each(r, about, rows, values, |v| *v),
-        ColumnReader::Int32ColumnReader(r) => each(r, about, rows, values, |v| {
+        ColumnReader::BoolColumnReader(r) => append(r, about, rows, values, |v| f64::from(*v)),
+        ColumnReader::FloatColumnReader(r) => append(r, about, rows, values, |v| f64::from(*v)),
+        ColumnReader::DoubleColumnReader(r) => append(r, about, rows, values, |v| *v),
+        ColumnReader::Int32ColumnReader(r) => append(r, about, rows, values, |v| {
             if unsigned {
                 f64::from(v.cast_unsigned())
             } else {
                 integer(i64::from(*v))
             }
         }),
-        ColumnReader::Int64ColumnReader(r) => each(r, about, rows, values, |v| {
+        ColumnReader::Int64ColumnReader(r) => append(r, about, rows, values, |v| {
             if unsigned {
                 v.cast_unsigned() as f64
             } else {
@@ -136,7 +136,7 @@ fn read(
         ColumnReader::FixedLenByteArrayColumnReader(r)
             if logical == Some(&LogicalType::Float16) =>
         {
-            each(r, about, rows, values, |v| match v.data() {
+            append(r, about, rows, values, |v| match v.data() {
                 &[low, high] => f16::from_le_bytes([low, high]).to_f64(),
                 _ => f64::NAN,
             })
@@ -145,14 +145,17 @@ fn read(
             let (start, mut text) = (values.len(), None);
             let mut row = start;
             let mut rest = Vec::new();
-            let mut said: Vec<(usize, Vec<u8>)> = vec![];
+            let mut said: Vec<Said> = vec![];
             let mut count = 0;
-            each(r, about, rows, &mut rest, |v| {
+            append(r, about, rows, &mut rest, |v| {
                 let shown = || String::from_utf8_lossy(v.data()).chars().take(40).collect();
                 text.get_or_insert_with(shown);
                 // the first, and the first that says something else
-                if said.len() < 2 && said.first().is_none_or(|(_, first)| first != v.data()) {
-                    said.push((count, v.data().to_vec()));
+                if said.len() < 2 && said.first().is_none_or(|first| first.bytes != v.data()) {
+                    said.push(Said {
+                        place: count,
+                        bytes: v.data().to_vec(),
+                    });
                 }
                 count += 1;
                 1.0
@@ -172,12 +175,18 @@ fn read(
     }
 }
 
-/// What the cells of a column of text say: the first two that differ, by their places among those that
-/// are not empty.
-fn say(column: &mut Column, start: usize, cells: &[f64], said: &[(usize, Vec<u8>)]) {
+/// What a cell of a column of text says.
+struct Said {
+    /// Its place among those that are not empty.
+    place: usize,
+    bytes: Vec<u8>,
+}
+
+/// Keeps what the cells of a column of text say: the first two that differ.
+fn say(column: &mut Column, start: usize, cells: &[f64], said: &[Said]) {
     let filled = (0..cells.len()).filter(|&k| !cells[k].is_nan());
     let filled: Vec<usize> = filled.collect();
-    let texts = said.iter().map(|(k, bytes)| (filled[*k], bytes.as_slice()));
+    let texts = said.iter().map(|s| (filled[s.place], s.bytes.as_slice()));
     let empty = cells.iter().position(|v| v.is_nan());
     let mut all: Vec<(usize, &[u8])> = texts.chain(empty.map(|k| (k, &[][..]))).collect();
     all.sort_unstable();
@@ -187,8 +196,8 @@ fn say(column: &mut Column, start: usize, cells: &[f64], said: &[(usize, Vec<u8>
 }
 
 /// A column that holds no numbers.
-fn other(column: &mut Column, what: &str, rows: usize) {
-    column.text.get_or_insert((0, what.to_owned()));
+fn other(column: &mut Column, kind: &str, rows: usize) {
+    column.text.get_or_insert((0, kind.to_owned()));
     column.values.resize(column.values.len() + rows, f64::NAN);
 }
 
@@ -210,7 +219,7 @@ fn ticks(about: &ColumnDescriptor) -> Option<f64> {
 }
 
 /// Appends a column's values as numbers, NaN for null.
-fn each<T: DataType>(
+fn append<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     about: &ColumnDescriptor,
     rows: usize,
@@ -224,7 +233,7 @@ fn each<T: DataType>(
         values.clear();
         levels.clear();
         let nullable = (present > 0).then_some(&mut levels);
-        let batch = left.min(BATCH);
+        let batch = left.min(BATCH_ROWS);
         let (records, _, _) = reader.read_records(batch, nullable, None, &mut values)?;
         if records == 0 {
             return Err(ParquetError::General(format!(

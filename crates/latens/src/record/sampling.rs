@@ -114,7 +114,7 @@ pub(super) fn check_step<V: AsRef<[f64]>>(
                 file: table.source.clone(),
                 given,
                 column: table.columns()[column].name.clone(),
-                found: record.step(),
+                measured: record.step(),
             })
         }
         _ => Ok(()),
@@ -191,9 +191,9 @@ mod tests {
             ..Layout::default()
         };
         let table = parse("a.csv", text.as_bytes()).unwrap();
-        let of = |step| Record::from_table(&table, &layout, &Mapping::default(), step).unwrap();
-        assert_eq!(of(None).time, [0.0, 0.25, 0.5]);
-        assert_eq!(of(Some(1.0)).time, [0.0, 1.0, 2.0]);
+        let read = |step| Record::from_table(&table, &layout, &Mapping::default(), step).unwrap();
+        assert_eq!(read(None).time, [0.0, 0.25, 0.5]);
+        assert_eq!(read(Some(1.0)).time, [0.0, 1.0, 2.0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A [`Solver`] learns θ from a [`Problem`]: records with the states that the known physics finds in
 //! them, and the sizes of everything. It is one file and one line of registration: the four of
-//! Latens stand in [`BUILT_IN`], others call [`register`]. Several starts, ensembles, stopping and
+//! Latens stand in [`BUILT_IN_SOLVERS`], others call [`register`]. Several starts, ensembles, stopping and
 //! resuming are common to all ([`starts`]).
 
 pub mod batch;
@@ -38,7 +38,7 @@ use batch::evidence::Evidence;
 use checkpoint::{Checkpoint, Start};
 pub use elsewhere::Elsewhere;
 use kept::Checkpoints;
-pub use registry::{BUILT_IN, defaults, find, register, resolve, same_solver, solvers};
+pub use registry::{BUILT_IN_SOLVERS, defaults, find, register, resolve, same_solver, solvers};
 pub use starts::Attempt;
 use workers::Workers;
 

@@ -9,7 +9,7 @@ use crate::model::settings::{Settings, SettingsLayer};
 use crate::model::suggest;
 
 /// The solvers of Latens, the default first.
-pub const BUILT_IN: [&dyn Solver; 4] = [
+pub const BUILT_IN_SOLVERS: [&dyn Solver; 4] = [
     &batch::Batch,
     &recursion::Joint,
     &recursion::Alternating,
@@ -35,7 +35,10 @@ pub fn register(solver: &'static dyn Solver) {
 /// ```
 pub fn solvers() -> Vec<&'static dyn Solver> {
     let added = REGISTERED.read().expect("nobody panics while it is locked");
-    BUILT_IN.into_iter().chain(added.iter().copied()).collect()
+    BUILT_IN_SOLVERS
+        .into_iter()
+        .chain(added.iter().copied())
+        .collect()
 }
 
 /// The solver of a name.
@@ -58,7 +61,10 @@ pub fn find(name: &str) -> Result<&'static dyn Solver, Error> {
 
 /// The settings of every solver of Latens, the default first.
 pub fn defaults() -> Vec<Settings> {
-    BUILT_IN.iter().map(|solver| solver.settings()).collect()
+    BUILT_IN_SOLVERS
+        .iter()
+        .map(|solver| solver.settings())
+        .collect()
 }
 
 /// The settings that layers make, the last one first in rank.
@@ -71,7 +77,7 @@ pub fn resolve(layers: &[&SettingsLayer]) -> Result<Settings, Error> {
         .iter()
         .rev()
         .find_map(|layer| layer.solver.as_deref());
-    let solver = find(name.unwrap_or(BUILT_IN[0].name()))?;
+    let solver = find(name.unwrap_or(BUILT_IN_SOLVERS[0].name()))?;
     let printed = layers.iter().rev().find_map(|layer| layer.printed_settings);
     let mut settings = match printed {
         Some(true) => solver.printed_settings().ok_or_else(|| {

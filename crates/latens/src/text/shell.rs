@@ -18,13 +18,13 @@ pub fn quoted(word: &str) -> String {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
     // a terminal acts on these when they are pasted, in quotes or not
-    let each = word.chars().map(|c| match c {
+    let escaped = word.chars().map(|c| match c {
         '\n' => r"\n".into(),
         '\'' | '\\' => format!("\\{c}"),
         c if super::is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.into(),
     });
-    format!("$'{}'", each.collect::<String>())
+    format!("$'{}'", escaped.collect::<String>())
 }
 
 /// The words of a command that [`quoted`] made; `None` where a shell would see more in it than words.

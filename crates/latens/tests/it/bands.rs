@@ -15,7 +15,7 @@ fn bands_of_the_hidden_state_hold_the_truth() {
     let model = Model::from_text("harmonic-oscillator", text).unwrap();
     let (mut inside, mut samples) = (0, 0);
     let (mut said, mut actual) = (0.0, 0.0);
-    let mut each = Vec::new();
+    let mut coverages = Vec::new();
     for seed in 1..=6 {
         let simulation = Simulation {
             steps: Some(2000),
@@ -42,10 +42,10 @@ fn bands_of_the_hidden_state_hold_the_truth() {
         // drawn trajectories scatter as widely as the band
         let drawn = fit.predictor().draws(&record, &track.smoothed);
         let square = |k: usize| -> f64 {
-            let each = drawn
+            let squares = drawn
                 .iter()
                 .map(|d| (d.as_slice()[k] - track.smoothed.as_slice()[k]).powi(2));
-            each.sum::<f64>() / drawn.len() as f64
+            squares.sum::<f64>() / drawn.len() as f64
         };
         let count = track.smoothed.as_slice().len();
         let parts = (0..count).map(|k| square(k) / track.deviations.as_slice()[k].powi(2));
@@ -66,12 +66,15 @@ fn bands_of_the_hidden_state_hold_the_truth() {
             .zip(states.iter().zip(&deviations))
             .filter(|(v, (x, d))| (*v - *x).abs() < 1.96 * *d)
             .count();
-        each.push(held as f64 / states.len() as f64);
+        coverages.push(held as f64 / states.len() as f64);
         inside += held;
         samples += states.len();
     }
     let coverage = inside as f64 / samples as f64;
-    assert!((0.88..=1.0).contains(&coverage), "{coverage}: {each:?}");
+    assert!(
+        (0.88..=1.0).contains(&coverage),
+        "{coverage}: {coverages:?}"
+    );
     let ratio = (said / actual).sqrt();
     assert!((0.7..3.0).contains(&ratio), "{ratio}");
 }

@@ -21,8 +21,8 @@ fn check(text: &str, noise: f64, steps: Option<usize>) -> (Check, Record) {
 }
 
 fn sight(check: &Check, state: &str) -> Sight {
-    let found = check.states.iter().find(|s| s.name == state);
-    found.unwrap().sight
+    let state_check = check.states.iter().find(|s| s.name == state);
+    state_check.unwrap().sight
 }
 
 /// A measured x that feels the sum of a and b; w and d, which nothing measured feels, one with a

@@ -76,8 +76,15 @@ fn regressors() -> [Vec<f64>; 2] {
     [of_u, of_time]
 }
 
-/// ½ rᵀ C⁻¹ r and ½ ln det C of a dense covariance.
-fn dense(mut covariance: Vec<f64>, residuals: &[f64]) -> (f64, f64) {
+/// The terms of a normal density with a dense covariance.
+struct Normal {
+    /// ½ rᵀ C⁻¹ r.
+    square: f64,
+    /// ½ ln det C.
+    volume: f64,
+}
+
+fn dense(mut covariance: Vec<f64>, residuals: &[f64]) -> Normal {
     let n = residuals.len();
     cholesky(&mut covariance, n).unwrap();
     let mut z = vec![0.0; n];
@@ -87,17 +94,29 @@ fn dense(mut covariance: Vec<f64>, residuals: &[f64]) -> (f64, f64) {
         z[i] = (residuals[i] - sum) / covariance[i * n + i];
         log += covariance[i * n + i].ln();
     }
-    (0.5 * z.iter().map(|v| v * v).sum::<f64>(), log)
+    Normal {
+        square: 0.5 * z.iter().map(|v| v * v).sum::<f64>(),
+        volume: log,
+    }
+}
+
+/// A part v g gᵀ of a covariance.
+struct Part<'a> {
+    variance: f64,
+    factor: &'a [f64],
 }
 
 /// R I + Σ vᵢ gᵢ gᵢᵀ, and what the process noise of a fit adds up to.
-fn covariance(fit: &Fit, noise: f64, parts: &[(f64, &[f64])]) -> Vec<f64> {
+fn covariance(fit: &Fit, noise: f64, parts: &[Part]) -> Vec<f64> {
     let process = fit.facts.noise.process[0];
     let n = SAMPLES;
     let mut all = vec![0.0; n * n];
     for i in 0..n {
         for j in 0..n {
-            let shared: f64 = parts.iter().map(|(v, g)| v * g[i] * g[j]).sum();
+            let shared = parts.iter();
+            let shared: f64 = shared
+                .map(|part| part.variance * part.factor[i] * part.factor[j])
+                .sum();
             let walked = process * i.min(j) as f64;
             all[i * n + j] = shared + walked + if i == j { noise } else { 0.0 };
         }
@@ -115,12 +134,12 @@ fn priors(fit: &Fit) -> (f64, Vec<f64>) {
 /// highest; so is ln p(y | θ̂), and with it both criteria.
 #[test]
 fn the_evidence_is_that_of_a_dense_matrix_at_the_likeliest_noise() {
-    let (one, two) = (fitted(&right(), 1, "one"), fitted(&right(), 1, "two"));
-    let found = compare(&[&one, &two], CompareOptions::default(), &mut Silent).unwrap();
-    let own = &found.models[0];
+    let (first, second) = (fitted(&right(), 1, "one"), fitted(&right(), 1, "two"));
+    let comparison = compare(&[&first, &second], CompareOptions::default(), &mut Silent).unwrap();
+    let model = &comparison.models[0];
     let ones = vec![1.0; SAMPLES];
     let [of_u, of_time] = regressors();
-    let (start, prior) = priors(&one);
+    let (start, prior) = priors(&first);
     let measured = record(1).outputs;
     // the start's mean is the first reading
     let residuals = |p: f64, q: f64| -> Vec<f64> {
@@ -129,16 +148,14 @@ fn the_evidence_is_that_of_a_dense_matrix_at_the_likeliest_noise() {
             .collect()
     };
     let log = |noise: f64| {
-        let parts = [
-            (start, &ones[..]),
-            (prior[0], &of_u[..]),
-            (prior[1], &of_time[..]),
-        ];
-        let (square, volume) = dense(covariance(&one, noise, &parts), &residuals(1.5, 0.0));
+        let parts = [(start, &ones), (prior[0], &of_u), (prior[1], &of_time)];
+        let parts = parts.map(|(variance, factor)| Part { variance, factor });
+        let Normal { square, volume } =
+            dense(covariance(&first, noise, &parts), &residuals(1.5, 0.0));
         -square - volume - 0.5 * SAMPLES as f64 * TAU.ln()
     };
-    let noise = own.noise["y"].powi(2);
-    let evidence = own.log_evidence.unwrap();
+    let noise = model.noise["y"].powi(2);
+    let evidence = model.log_evidence.unwrap();
     assert!(
         (evidence - log(noise)).abs() < 0.05,
         "{evidence} {}",
@@ -147,17 +164,18 @@ fn the_evidence_is_that_of_a_dense_matrix_at_the_likeliest_noise() {
     for factor in [0.9, 1.1] {
         assert!(log(factor * noise) < log(noise), "{factor}");
     }
-    let (p, q) = (1.5 + one.theta[0], one.theta[1]);
-    let (square, volume) = dense(
-        covariance(&one, noise, &[(start, &ones[..])]),
-        &residuals(p, q),
-    );
+    let (p, q) = (1.5 + first.theta[0], first.theta[1]);
+    let part = Part {
+        variance: start,
+        factor: &ones,
+    };
+    let Normal { square, volume } = dense(covariance(&first, noise, &[part]), &residuals(p, q));
     let likelihood = -square - volume - 0.5 * SAMPLES as f64 * TAU.ln();
-    let off = own.log_likelihood.unwrap() - likelihood;
+    let off = model.log_likelihood.unwrap() - likelihood;
     assert!(off.abs() < 0.05, "{off}");
-    let counted = own.determined.unwrap() + 1.0;
-    assert!((own.aic.unwrap() - 2.0 * (counted - own.log_likelihood.unwrap())).abs() < 1e-9);
-    assert!(own.bic > own.aic);
+    let counted = model.determined.unwrap() + 1.0;
+    assert!((model.aic.unwrap() - 2.0 * (counted - model.log_likelihood.unwrap())).abs() < 1e-9);
+    assert!(model.bic > model.aic);
 }
 
 /// The same model twice is equal, whatever it is called; one that lacks a term is worse, and blocks that
@@ -194,9 +212,9 @@ fn equal_models_are_equal_and_a_missing_term_is_not() {
 /// What no comparison is fair to is refused, with the reason.
 #[test]
 fn what_is_not_comparable_is_refused() {
-    let one = fitted(&right(), 1, "one");
+    let first = fitted(&right(), 1, "one");
     let refused = |other: &Fit| {
-        let said = compare(&[&one, other], CompareOptions::default(), &mut Silent);
+        let said = compare(&[&first, other], CompareOptions::default(), &mut Silent);
         said.unwrap_err().to_string()
     };
     assert!(refused(&fitted(&right(), 2, "two")).contains("other readings"));
@@ -205,10 +223,10 @@ fn what_is_not_comparable_is_refused() {
         .replace("y = \"x\"", "y = { value = \"x\", unit = \"mm\" }");
     let in_millimetres = Model::from_text("linear", &text).unwrap();
     assert!(refused(&fitted(&in_millimetres, 1, "two")).contains("no unit and in [mm]"));
-    let mut stopped = one.clone();
+    let mut stopped = first.clone();
     stopped.facts.stopped = true;
     assert!(refused(&stopped).contains("stopped"));
-    let alone = compare(&[&one], CompareOptions::default(), &mut Silent);
+    let alone = compare(&[&first], CompareOptions::default(), &mut Silent);
     assert!(alone.unwrap_err().to_string().contains("two fits"));
 }
 
@@ -217,8 +235,8 @@ fn what_is_not_comparable_is_refused() {
 #[test]
 fn the_profile_ends_where_the_objective_has_risen() {
     let linear = fitted(&right(), 3, "linear");
-    let found = profile(&linear, &[], &mut Silent).unwrap();
-    for constant in &found.constants {
+    let profiled = profile(&linear, &[], &mut Silent).unwrap();
+    for constant in &profiled.constants {
         let width = constant.linear.1 - constant.linear.0;
         let ends = [
             constant.from.unwrap() - constant.linear.0,
@@ -233,27 +251,31 @@ fn the_profile_ends_where_the_objective_has_risen() {
         "p = { guess = 1, scale = 1, positive = true }",
     );
     let fit = fitted(&weak, 3, "weak");
-    let found = profile(&fit, &["p".into()], &mut Silent).unwrap();
-    let own = &found.constants[0];
+    let profiled = profile(&fit, &["p".into()], &mut Silent).unwrap();
+    let constant = &profiled.constants[0];
     let [of_u, of_time] = regressors();
     let (start, prior) = priors(&fit);
     let measured = record(3).outputs;
     let ones = vec![1.0; SAMPLES];
-    let whole = covariance(&fit, fit.facts.noise.measurement[0], &[(start, &ones[..])]);
+    let part = Part {
+        variance: start,
+        factor: &ones,
+    };
+    let whole = covariance(&fit, fit.facts.noise.measurement[0], &[part]);
     let objective = |p: f64| {
         let residuals: Vec<f64> = (0..SAMPLES)
             .map(|k| measured[k] - measured[0] - (0.02 * p + 1.96) * of_u[k] + 0.3 * of_time[k])
             .collect();
-        dense(whole.clone(), &residuals).0 + 0.5 * p.ln().powi(2) / prior[0]
+        dense(whole.clone(), &residuals).square + 0.5 * p.ln().powi(2) / prior[0]
     };
-    let least = objective(own.value);
-    assert!(least <= objective(1.02 * own.value) && least <= objective(0.98 * own.value));
-    let width = own.to.unwrap() - own.from.unwrap();
+    let least = objective(constant.value);
+    assert!(least <= objective(1.02 * constant.value) && least <= objective(0.98 * constant.value));
+    let width = constant.to.unwrap() - constant.from.unwrap();
     assert!(
-        width > 0.15 * own.value,
-        "an interval that is not all but linear: {own:?}"
+        width > 0.15 * constant.value,
+        "an interval that is not all but linear: {constant:?}"
     );
-    for end in [own.from.unwrap(), own.to.unwrap()] {
+    for end in [constant.from.unwrap(), constant.to.unwrap()] {
         let slope =
             (objective(end + 0.01 * width) - objective(end - 0.01 * width)) / (0.02 * width);
         let off = (objective(end) - least - 1.920_729) / slope;
@@ -266,8 +288,8 @@ fn the_profile_ends_where_the_objective_has_risen() {
 fn an_open_interval_is_called_open() {
     let text = "p = { guess = 1.99, scale = 1, max = 2 }\nq = { guess = 0.3, scale = 1 }\nr = { guess = 0, scale = 1 }";
     let bounded = fitted(&model("p*u - q + r*w", text), 4, "bounded");
-    let found = profile(&bounded, &[], &mut Silent).unwrap();
-    let [p, _, r] = &found.constants[..] else {
+    let profiled = profile(&bounded, &[], &mut Silent).unwrap();
+    let [p, _, r] = &profiled.constants[..] else {
         panic!("three constants")
     };
     assert!(p.open_above == Some(Open::Bound) && p.to.is_none(), "{p:?}");
@@ -290,24 +312,24 @@ fn pointwise_densities_add_up_to_the_likelihood() {
     let track = &fit.tracks[0];
     let draws = fit.parameter_draws(200);
     assert_eq!(draws.len(), 200);
-    let found = fit.log_likelihood(track, &draws);
+    let likelihoods = fit.log_likelihood(track, &draws);
     let scale = fit.facts.scales.scale[0];
     let ones = vec![1.0; SAMPLES];
     let [of_u, of_time] = regressors();
     let measured = record(5).outputs;
-    let whole = covariance(
-        &fit,
-        fit.facts.noise.measurement[0],
-        &[(scale * scale, &ones[..])],
-    );
+    let part = Part {
+        variance: scale * scale,
+        factor: &ones,
+    };
+    let whole = covariance(&fit, fit.facts.noise.measurement[0], &[part]);
     for k in [0, 7, 199] {
         let (p, q) = (1.5 + fit.theta[0] + draws[k][0], fit.theta[1] + draws[k][1]);
         let residuals: Vec<f64> = (0..SAMPLES)
             .map(|i| measured[i] - measured[0] - p * of_u[i] + q * of_time[i])
             .collect();
-        let (square, volume) = dense(whole.clone(), &residuals);
+        let Normal { square, volume } = dense(whole.clone(), &residuals);
         let expected = -square - volume - 0.5 * SAMPLES as f64 * TAU.ln();
-        let sum: f64 = found[k].iter().sum();
+        let sum: f64 = likelihoods[k].iter().sum();
         assert!((sum - expected).abs() < 0.05, "{sum} {expected}");
     }
     // the draws have the covariance of the fit

@@ -76,7 +76,7 @@ fn a_bound_cuts_the_posterior() {
             )
         };
         let cut = fitted(&entry, &settings());
-        let own = &cut.constants()[0];
+        let constant = &cut.constants()[0];
         // with another guess the prior has another mean
         let reference = if max {
             free.clone()
@@ -86,23 +86,23 @@ fn a_bound_cuts_the_posterior() {
         let (p, guess) = (&reference.constants()[0], if max { 1.5 } else { 2.5 });
         let expected = moments(p.value, p.std, bounds);
         assert!(
-            (own.std / expected.variance.sqrt() - 1.0).abs() < 0.04,
-            "{own:?} {expected:?}"
+            (constant.std / expected.variance.sqrt() - 1.0).abs() < 0.04,
+            "{constant:?} {expected:?}"
         );
         let outside = p.value < bounds.0 || p.value > bounds.1;
         let at = if max { BoundName::Max } else { BoundName::Min };
-        assert_eq!(own.bound, outside.then_some(at));
+        assert_eq!(constant.bound, outside.then_some(at));
         if outside {
-            assert_eq!(own.value, bound);
-            assert!(own.remark().unwrap().contains("the data ask for"));
+            assert_eq!(constant.value, bound);
+            assert!(constant.remark().unwrap().contains("the data ask for"));
         } else {
-            assert!((own.value - p.value).abs() < 0.02 * p.std);
+            assert!((constant.value - p.value).abs() < 0.02 * p.std);
         }
         let prior = moments(guess, 1.0, bounds).log_mass;
         let gain = expected.log_mass - prior;
-        let found = log_evidence(&cut) - log_evidence(&reference);
-        assert!((found - gain).abs() < 0.02, "{found} {gain}");
-        let (from, to) = own.interval.unwrap();
+        let gained = log_evidence(&cut) - log_evidence(&reference);
+        assert!((gained - gain).abs() < 0.02, "{gained} {gain}");
+        let (from, to) = constant.interval.unwrap();
         let mass = moments(p.value, p.std, (from, to)).log_mass - expected.log_mass;
         assert!((mass.exp() - 0.95).abs() < 0.01, "{}", mass.exp());
         let unknown = &cut.model.unknowns[0];
@@ -187,8 +187,8 @@ fn recursions_keep_bounds() {
     let text = text.replace("p*u - q", "p*u - q + 0*sqrt(1.8 - p)");
     let model = Model::from_text("linear", &text).unwrap();
     for solver in ["joint", "alternating", "batch"] {
-        let found = fit(&model, &[record()], &defaults(solver), &mut Silent).unwrap();
-        let p = &found.constants()[0];
+        let learned = fit(&model, &[record()], &defaults(solver), &mut Silent).unwrap();
+        let p = &learned.constants()[0];
         assert!(p.value <= 1.8 && p.value > 1.7, "{solver}: {p:?}");
         assert!(p.interval.unwrap().1 <= 1.8);
     }
@@ -225,8 +225,9 @@ fn state(name: &str, derivative: &str) -> String {
 #[test]
 fn constants_that_nothing_feels_are_named() {
     let guesses = |names: &[&str]| -> String {
-        let each = names.iter().zip([0.7, 1.3, 0.4, 2.1, 0.9]);
-        each.map(|(n, g)| format!("{n} = {{ guess = {g} }}\n"))
+        let guessed = names.iter().zip([0.7, 1.3, 0.4, 2.1, 0.9]);
+        guessed
+            .map(|(n, g)| format!("{n} = {{ guess = {g} }}\n"))
             .collect()
     };
     let alone = |f: &str, names: &[&str]| felt(&state("x", f), &guesses(names), "");

@@ -84,11 +84,11 @@ fn a_sensor_that_lags_is_named_with_its_lag() {
         *y = state;
     }
     let fit = fitted(&model, record);
-    let found = &fit.facts.findings;
+    let findings = &fit.facts.findings;
     let Some(Finding::Lags { lag: about, .. }) =
-        found.iter().find(|f| matches!(f, Finding::Lags { .. }))
+        findings.iter().find(|f| matches!(f, Finding::Lags { .. }))
     else {
-        panic!("{found:?}");
+        panic!("{findings:?}");
     };
     assert!((0.5..2.0).contains(&(about / lag)), "{about}");
 }
@@ -209,23 +209,23 @@ fn continuous(input: &str) -> Record {
 #[test]
 fn what_the_model_does_between_samples_is_named_where_it_matters() {
     let smooth = continuous("sin(0.4*t) + 0.5*cos(0.9*t)");
-    let found = |method: &str, hold: &str| {
+    let found_by = |method: &str, hold: &str| {
         let model = Model::from_text("driven", &driven(method, hold)).unwrap();
         let fit = fitted(&model, smooth.clone());
         let k = &fit.facts.unknowns[0];
         ((k.value - 1.0).abs() / k.std, fit.facts.findings.clone())
     };
-    let (off, findings) = found("rk4", "hold = \"first-order\"");
+    let (off, findings) = found_by("rk4", "hold = \"first-order\"");
     assert!(off < 3.5 && findings.is_empty(), "{off} {findings:?}");
-    let (off, findings) = found("euler", "hold = \"first-order\"");
+    let (off, findings) = found_by("euler", "hold = \"first-order\"");
     let told = |f: &Finding| matches!(f, Finding::CoarseSteps { method, .. } if method == "euler");
     assert!(off > 3.5 && findings.iter().any(told), "{off} {findings:?}");
     // where the file says nothing, the record decides, and what it decided is told
-    let (off, findings) = found("rk4", "");
+    let (off, findings) = found_by("rk4", "");
     let told = |f: &Finding| matches!(f, Finding::MovingInputs { inputs, .. } if inputs == &["u"]);
     assert!(off < 3.5 && findings.iter().any(told), "{off} {findings:?}");
     // somebody who says that it is held is taken at their word
-    let (_, findings) = found("rk4", "hold = \"zero-order\"");
+    let (_, findings) = found_by("rk4", "hold = \"zero-order\"");
     let told = |f: &Finding| matches!(f, Finding::HeldInputs { .. });
     assert!(!findings.iter().any(told), "{findings:?}");
 }

@@ -15,8 +15,9 @@ pub fn defaults(solver: &str) -> Settings {
 
 /// Records that are in no file.
 pub fn sources(model: &Model, records: &[Record]) -> Vec<Source> {
-    let each = records.iter().cloned();
-    each.map(|record| Source::of_record(record, model).unwrap())
+    let copies = records.iter().cloned();
+    copies
+        .map(|record| Source::of_record(record, model).unwrap())
         .collect()
 }
 

@@ -41,15 +41,15 @@ fn without(record: &Record, kept: &[usize]) -> [Record; 2] {
     for k in (0..record.len()).filter(|k| !kept.contains(k)) {
         cells.outputs[k * record.d_y..(k + 1) * record.d_y].fill(f64::NAN);
     }
-    let of = |values: &[f64], width: usize| -> Vec<f64> {
+    let rows_of = |values: &[f64], width: usize| -> Vec<f64> {
         let rows = kept.iter().map(|k| &values[k * width..(k + 1) * width]);
         rows.flatten().copied().collect()
     };
     let rows = Record {
-        time: of(&record.time, 1),
-        inputs: of(&record.inputs, record.d_u),
-        outputs: of(&record.outputs, record.d_y),
-        truth: record.truth.as_ref().map(|t| of(t, record.d_x)),
+        time: rows_of(&record.time, 1),
+        inputs: rows_of(&record.inputs, record.d_u),
+        outputs: rows_of(&record.outputs, record.d_y),
+        truth: record.truth.as_ref().map(|t| rows_of(t, record.d_x)),
         ..record.clone()
     };
     [rows, cells]
@@ -128,7 +128,7 @@ fn jitter_of_a_clock_changes_nothing() {
 
 /// Joint and batch learn from records with rows missing at random, of different sample times, with
 /// a channel at a tenth of the rate; and the fit predicts a record at yet another rate. (The
-/// alternating recursion, which believes its filtered states, does not follow such a record.)
+/// alternating recursion, which takes its filtered states for exact, does not follow such a record.)
 #[test]
 fn gappy_records_are_learned_from() {
     let text = systems::find("harmonic-oscillator").unwrap();

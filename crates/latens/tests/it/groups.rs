@@ -10,12 +10,13 @@ use latens::{Error, Fit, Model, PredictOptions, Record, Settings, Silent, Source
 /// Records with the labels of their groups.
 fn labelled(model: &Model, records: &[(&str, Record)]) -> Vec<Source> {
     let bare: Vec<Record> = records.iter().map(|(_, record)| record.clone()).collect();
-    let each = sources(model, &bare).into_iter().zip(records);
-    each.map(|(source, (label, _))| Source {
-        group: Some(label.to_string()),
-        ..source
-    })
-    .collect()
+    let pairs = sources(model, &bare).into_iter().zip(records);
+    pairs
+        .map(|(source, (label, _))| Source {
+            group: Some(label.to_string()),
+            ..source
+        })
+        .collect()
 }
 
 fn fitted(model: &Model, train: &[Source], settings: &Settings) -> Result<Fit, Error> {
@@ -49,14 +50,23 @@ fn line(slope: f64) -> Model {
     Model::from_text("line", &text).unwrap()
 }
 
-/// Slope by least squares, and its variance for noise of variance one.
-fn least_squares(record: &Record) -> (f64, f64) {
+/// A slope by least squares.
+struct Slope {
+    value: f64,
+    /// For noise of variance one.
+    variance: f64,
+}
+
+fn least_squares(record: &Record) -> Slope {
     let n = record.len() as f64;
     let middle = record.time.iter().sum::<f64>() / n;
     let square: f64 = record.time.iter().map(|t| (t - middle).powi(2)).sum();
     let pairs = record.time.iter().zip(record.output_column(0));
     let sum: f64 = pairs.map(|(t, y)| (t - middle) * y).sum();
-    (sum / square, 1.0 / square)
+    Slope {
+        value: sum / square,
+        variance: 1.0 / square,
+    }
 }
 
 /// A line of white noise has the slopes of least squares, so that the groups are those of a balanced one-way
@@ -75,10 +85,13 @@ fn groups_are_shrunk_as_random_effects() {
     let k = &fit.constants()[0];
     let population = k.population.as_ref().unwrap();
     let noise = fit.facts.noise.measurement[0];
-    let variance = noise * least_squares(&records[0].1).1 / 2.0;
+    let variance = noise * least_squares(&records[0].1).variance / 2.0;
     let mean_of = |label: &str| {
-        let own = records.iter().filter(|(l, _)| *l == label);
-        own.map(|(_, record)| least_squares(record).0).sum::<f64>() / 2.0
+        let members = records.iter().filter(|(l, _)| *l == label);
+        members
+            .map(|(_, record)| least_squares(record).value)
+            .sum::<f64>()
+            / 2.0
     };
     let means: Vec<f64> = fit.model.groups().iter().map(|l| mean_of(l)).collect();
     let middle = means.iter().sum::<f64>() / 4.0;
@@ -92,18 +105,18 @@ fn groups_are_shrunk_as_random_effects() {
     assert!((k.std / ((spread.powi(2) + variance) / 4.0).sqrt() - 1.0).abs() < 0.1);
     let shrinkage = variance / (population.spread.powi(2) + variance);
     assert!(shrinkage > 0.02, "the test tells shrinkage from none");
-    for (own, mean) in population.records.iter().zip(&means) {
+    for (value, mean) in population.records.iter().zip(&means) {
         assert!(
-            (own.shrinkage / shrinkage - 1.0).abs() < 0.05,
-            "{own:?} {shrinkage}"
+            (value.shrinkage / shrinkage - 1.0).abs() < 0.05,
+            "{value:?} {shrinkage}"
         );
-        let expected = mean + own.shrinkage * (k.value - mean);
+        let expected = mean + value.shrinkage * (k.value - mean);
         // a fit ends within such a part of a deviation
         assert!(
-            (own.value - expected).abs() < 0.05 * own.std,
-            "{own:?} {expected}"
+            (value.value - expected).abs() < 0.05 * value.std,
+            "{value:?} {expected}"
         );
-        assert_eq!(own.files.len(), 2);
+        assert_eq!(value.files.len(), 2);
     }
 }
 
@@ -134,15 +147,15 @@ fn a_known_group_is_foreseen_better_than_a_new_one() {
     let fit = fitted(&model, &labelled(&model, &train), &defaults("batch")).unwrap();
     assert_eq!(fit.model.states.len(), 2);
     let population = fit.constants()[0].population.as_ref().unwrap();
-    for ((label, k), own) in stiffness.iter().zip(&population.records) {
+    for ((label, k), value) in stiffness.iter().zip(&population.records) {
         assert!(
-            (own.value - k).abs() < 4.0 * own.std && own.std < 0.05,
-            "{own:?}"
+            (value.value - k).abs() < 4.0 * value.std && value.std < 0.05,
+            "{value:?}"
         );
         let alone = fit.for_group(Some(label)).unwrap();
         let constant = &alone.constants()[0];
-        assert!((constant.value / own.value - 1.0).abs() < 1e-12);
-        assert!((constant.std / own.std - 1.0).abs() < 1e-9);
+        assert!((constant.value / value.value - 1.0).abs() < 1e-12);
+        assert!((constant.std / value.std - 1.0).abs() < 1e-9);
         assert_eq!(alone.tracks.len(), 3);
         assert!(alone.model.groups().is_empty() && alone.model.system.inputs() == 0);
     }
@@ -163,20 +176,20 @@ fn a_known_group_is_foreseen_better_than_a_new_one() {
         };
         fit.predict(&source, &options).unwrap()
     };
-    let (own, new) = (foreseen(&fit, Some("north")), foreseen(&fit, None));
-    assert_eq!(own.prediction.states.width(), 2);
+    let (known, new) = (foreseen(&fit, Some("north")), foreseen(&fit, None));
+    assert_eq!(known.prediction.states.width(), 2);
     assert_eq!(new.prediction.states.width(), 2);
     let error = |p: &latens::fit::Predicted| p.facts.record.nrmse["x"].unwrap();
     assert!(
-        error(&own) < 0.5 * error(&new),
+        error(&known) < 0.5 * error(&new),
         "{} {}",
-        error(&own),
+        error(&known),
         error(&new)
     );
     let last = |p: &latens::fit::Predicted| p.prediction.deviations.last().unwrap()[0];
-    assert!(last(&own) < 0.5 * last(&new), "the population says less");
+    assert!(last(&known) < 0.5 * last(&new), "the population says less");
     let bits = |p: &latens::fit::Predicted| p.prediction.states.clone().into_vec();
-    assert_eq!(bits(&own), bits(&foreseen(&loaded, Some("north"))));
+    assert_eq!(bits(&known), bits(&foreseen(&loaded, Some("north"))));
     assert_eq!(bits(&new), bits(&foreseen(&loaded, Some("south-east"))));
     assert_eq!(
         bits(&foreseen(&loaded, Some("west"))),
@@ -199,8 +212,8 @@ fn what_has_no_group_is_refused() {
     let model = line(0.0);
     let made = |seed| record(&line(0.4), &[0.5], 0.1, seed);
     let mut train = labelled(&model, &[("a", made(1)), ("a", made(2))]);
-    let one = fitted(&model, &train, &defaults("batch")).unwrap();
-    assert!(one.model.groups().is_empty() && one.constants()[0].population.is_none());
+    let single = fitted(&model, &train, &defaults("batch")).unwrap();
+    assert!(single.model.groups().is_empty() && single.constants()[0].population.is_none());
     let data = Data {
         train: &train,
         validate: &labelled(&model, &[("b", made(3))]),

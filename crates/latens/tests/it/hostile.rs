@@ -27,10 +27,10 @@ fn hostile() -> PathBuf {
 fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     let name = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().into_owned();
-    let mut found: Vec<PathBuf> = entries.filter(|p| wanted(&name(p))).collect();
-    found.sort();
-    assert!(!found.is_empty());
-    found
+    let mut paths: Vec<PathBuf> = entries.filter(|p| wanted(&name(p))).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths
 }
 
 #[test]
@@ -243,8 +243,8 @@ fn unsigned(files: &Files) -> Files {
 
 fn bits(fit: &Fit) -> Vec<u64> {
     let tracks = fit.tracks.iter().flat_map(|t| t.smoothed.as_slice());
-    let own = fit.theta.iter().chain(tracks).map(|v| v.to_bits());
-    own.chain(fit.members.iter().flat_map(bits)).collect()
+    let numbers = fit.theta.iter().chain(tracks).map(|v| v.to_bits());
+    numbers.chain(fit.members.iter().flat_map(bits)).collect()
 }
 
 /// Whether states were left out because their file is not what was written.
@@ -382,7 +382,7 @@ fn the_limits_of_the_documents_are_those_of_the_code() {
     use latens::record::limits as record;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/limits.md");
     let page = fs::read_to_string(path).unwrap().replace(',', "");
-    for (what, most) in [
+    for (quantity, most) in [
         ("bytes of the file", model::FILE_BYTES as f64),
         ("names of all kinds", model::NAMES as f64),
         ("characters of a name", model::NAME_LENGTH as f64),
@@ -419,8 +419,10 @@ fn the_limits_of_the_documents_are_those_of_the_code() {
         ("sample times from the first sample", record::SPARSITY),
         ("sub-steps from the first sample", record::SUBSTEPS),
     ] {
-        let row = page.lines().find(|l| l.starts_with(&format!("| {what}")));
-        let row = row.unwrap_or_else(|| panic!("no row {what}"));
+        let row = page
+            .lines()
+            .find(|l| l.starts_with(&format!("| {quantity}")));
+        let row = row.unwrap_or_else(|| panic!("no row {quantity}"));
         assert!(row.ends_with(&format!("| {most} |")), "{row}: {most}");
     }
 }

@@ -29,23 +29,23 @@ fn source() -> PathBuf {
 
 /// The Rust files of a folder, folders inside of it included.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = vec![];
+    let mut paths = vec![];
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            paths.extend(files(&path));
         } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
+            paths.push(path);
         }
     }
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
 /// The lines of code with their numbers: no comments, nothing that only tests see. Formatted code ends
 /// an item at a brace as far in as the item began.
 fn code(text: &str) -> Vec<(usize, &str)> {
-    let mut found = vec![];
+    let mut lines_of_code = vec![];
     let mut lines = text.lines().enumerate();
     while let Some((k, line)) = lines.next() {
         let inner = line.trim_start();
@@ -57,10 +57,10 @@ fn code(text: &str) -> Vec<(usize, &str)> {
                 item.find(|l| *l == end);
             }
         } else if !inner.starts_with("//") {
-            found.push((k + 1, line));
+            lines_of_code.push((k + 1, line));
         }
     }
-    found
+    lines_of_code
 }
 
 /// Whether a file is a module that only tests see.
@@ -123,7 +123,7 @@ fn names_after<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
 /// What the root calls things of its modules: `Error` is of `error`.
 fn root_names() -> BTreeMap<String, String> {
     let text = fs::read_to_string(source().join("lib.rs")).unwrap();
-    let mut found = BTreeMap::new();
+    let mut names_of = BTreeMap::new();
     for statement in text.split(';') {
         let Some((_, path)) = statement.split_once("pub use ") else {
             continue;
@@ -132,10 +132,10 @@ fn root_names() -> BTreeMap<String, String> {
         let names = names.trim_matches(|c| c == '{' || c == '}');
         for name in names.split(',') {
             let name = name.rsplit("::").next().unwrap_or("").trim();
-            found.insert(name.to_string(), module.trim().to_string());
+            names_of.insert(name.to_string(), module.trim().to_string());
         }
     }
-    found
+    names_of
 }
 
 #[test]
@@ -145,12 +145,12 @@ fn no_module_uses_one_above_it() {
     let rank = |module: &str| LAYERS.iter().position(|layer| *layer == module);
     let (mut mistakes, mut uses) = (vec![], 0);
     for path in files(&source()) {
-        let (own, depth) = module(&path);
-        if own == "lib" || only_tests(&path) {
+        let (user, depth) = module(&path);
+        if user == "lib" || only_tests(&path) {
             continue;
         }
-        let above = rank(&own);
-        assert!(above.is_some(), "{own} has no place among the layers");
+        let above = rank(&user);
+        assert!(above.is_some(), "{user} has no place among the layers");
         let text = fs::read_to_string(&path).unwrap();
         let lines = code(&text);
         // `super` as often as the file lies deep is the root
@@ -172,7 +172,7 @@ fn no_module_uses_one_above_it() {
                     if rank(used) > above {
                         let file = path.strip_prefix(source()).unwrap().display();
                         mistakes.push(format!(
-                            "src/{file}:{number}: {own} uses {used}, which is above it"
+                            "src/{file}:{number}: {user} uses {used}, which is above it"
                         ));
                     }
                 }
@@ -186,8 +186,8 @@ fn no_module_uses_one_above_it() {
 #[test]
 fn uses_are_found() {
     let text = "use crate::{Error, fit::{Fit, Role}, look};\n    crate::solve::find(x)";
-    let found = names_after(text, "crate::");
-    assert_eq!(found, ["Error", "fit", "look", "solve"]);
+    let used = names_after(text, "crate::");
+    assert_eq!(used, ["Error", "fit", "look", "solve"]);
     assert_eq!(names_after("pub(crate) fn a() {}", "crate::"), [""; 0]);
     assert_eq!(
         names_after("use super::super::fit;", "super::super::"),
@@ -217,7 +217,7 @@ const CRATES: [(&str, &str); 7] = [
 fn no_crate_uses_one_above_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut uses = 0;
-    for (place, (own, folder)) in CRATES.iter().enumerate() {
+    for (place, (user, folder)) in CRATES.iter().enumerate() {
         let manifest = fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
         // what tests alone need may be above
         let (_, needed) = manifest.split_once("\n[dependencies]").unwrap();
@@ -227,7 +227,7 @@ fn no_crate_uses_one_above_it() {
             if needed.lines().any(|line| begins(&line)) {
                 uses += 1;
                 let below = CRATES[..place].iter().any(|(name, _)| name == used);
-                assert!(below, "{own} uses {used}, which is not below it");
+                assert!(below, "{user} uses {used}, which is not below it");
             }
         }
     }

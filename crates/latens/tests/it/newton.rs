@@ -57,12 +57,12 @@ fn case() -> (Record, Fit, Noise) {
 
 fn directions(size: usize, count: usize) -> Vec<Vec<f64>> {
     let mut rng = rand_pcg::Pcg64::seed_from_u64(5);
-    let mut one = |_| -> Vec<f64> {
+    let mut direction = |_| -> Vec<f64> {
         let d: Vec<f64> = (0..size).map(|_| rng.random_range(-1.0..1.0)).collect();
         let length = d.iter().map(|x| x * x).sum::<f64>().sqrt();
         d.iter().map(|x| x / length).collect()
     };
-    (0..count).map(&mut one).collect()
+    (0..count).map(&mut direction).collect()
 }
 
 fn moved(from: &[f64], by: f64, along: &[f64]) -> Vec<f64> {
@@ -224,8 +224,8 @@ fn an_infinite_derivative_is_an_error() {
         *y = 0.01 * (k * k) as f64;
     }
     let settings = defaults("batch");
-    let found = fit(&tank, &[record], &settings, &mut Silent);
-    let message = found.map(|_| ()).unwrap_err().to_string();
+    let outcome = fit(&tank, &[record], &settings, &mut Silent);
+    let message = outcome.map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("derivative"), "{message}");
 }
 
@@ -246,14 +246,17 @@ fn batch_has_the_closed_form() {
         let (z, inverse) = dense_linear(&record, &fit.facts.noise, prior, true).solve();
         let (first, packed) = (z.len() - 2, fit.covariance.to_packed());
         let states = &fit.tracks[0].smoothed;
-        for (i, (found, expected)) in states
+        for (i, (learned, expected)) in states
             .as_slice()
             .iter()
             .chain(&fit.theta)
             .zip(&z)
             .enumerate()
         {
-            assert!((found - expected).abs() < 1e-8, "{i}: {found} {expected}");
+            assert!(
+                (learned - expected).abs() < 1e-8,
+                "{i}: {learned} {expected}"
+            );
         }
         for i in 0..2 {
             for j in 0..=i {
@@ -293,12 +296,17 @@ fn thinning_changes_the_way_and_not_the_solution() {
     }
 }
 
-/// ln N(y; mean, M diag(v) Mᵀ): y is the mean plus sources of variance v that act through M,
-/// given column by column.
-fn log_density(off: &[f64], sources: &[(Vec<f64>, f64)]) -> f64 {
+/// Something random of this variance, and the column of M through which it acts.
+struct Chance {
+    column: Vec<f64>,
+    variance: f64,
+}
+
+/// ln N(y; mean, M diag(v) Mᵀ): y is the mean plus what acts by chance.
+fn log_density(off: &[f64], sources: &[Chance]) -> f64 {
     let n = off.len();
     let mut covariance = vec![0.0; n * n];
-    for (column, variance) in sources {
+    for Chance { column, variance } in sources {
         for i in 0..n {
             for j in 0..n {
                 covariance[i * n + j] += variance * column[i] * column[j];
@@ -357,8 +365,14 @@ fn evidence_is_the_marginal_likelihood() {
     let measured = record.outputs.iter().filter(|y| !y.is_nan());
     let off: Vec<f64> = measured.zip(&mean).map(|(y, m)| y - m).collect();
     let mut sources = vec![
-        (linear_response(&record, none, None, [1.0, 0.0]), prior),
-        (linear_response(&record, none, None, [0.0, 1.0]), prior),
+        Chance {
+            column: linear_response(&record, none, None, [1.0, 0.0]),
+            variance: prior,
+        },
+        Chance {
+            column: linear_response(&record, none, None, [0.0, 1.0]),
+            variance: prior,
+        },
     ];
     for i in 0..2 {
         for k in 0..record.len() {
@@ -367,29 +381,34 @@ fn evidence_is_the_marginal_likelihood() {
             } else {
                 noise.process[i]
             };
-            sources.push((linear_response(&record, none, Some((k, i)), none), variance));
+            sources.push(Chance {
+                column: linear_response(&record, none, Some((k, i)), none),
+                variance,
+            });
         }
     }
     for i in 0..off.len() {
-        let own = (0..off.len()).map(|j| f64::from(i == j)).collect();
-        sources.push((own, noise.measurement[0]));
+        sources.push(Chance {
+            column: (0..off.len()).map(|j| f64::from(i == j)).collect(),
+            variance: noise.measurement[0],
+        });
     }
     let expected = log_density(&off, &sources);
-    let found = fit.facts.evidence.unwrap();
+    let evidence = fit.facts.evidence.unwrap();
     assert!(
-        (found.log - expected).abs() < 1e-8 * expected.abs(),
+        (evidence.log - expected).abs() < 1e-8 * expected.abs(),
         "{} {expected}",
-        found.log
+        evidence.log
     );
     let (z, inverse) = dense_linear(&record, noise, prior, true).solve();
     let diagonal = (z.len() - 2..z.len()).map(|i| inverse[i * z.len() + i]);
     let determined = 2.0 - diagonal.map(|c| c / prior).sum::<f64>();
     assert!(
-        (found.determined - determined).abs() < 1e-8,
+        (evidence.determined - determined).abs() < 1e-8,
         "{}",
-        found.determined
+        evidence.determined
     );
-    assert_eq!(found.directions, 2);
+    assert_eq!(evidence.directions, 2);
 }
 
 /// With all but exact physics only simulations are cheap, and those of a pendulum from another start
@@ -421,10 +440,10 @@ fn tight_physics_is_no_obstacle_to_the_smoother() {
     };
     let elsewhere = score::free_run(&stepper, &record, &[], &[1.85, 0.1]);
     assert!(smoother.cost(&elsewhere).total() > 1e4, "far off");
-    let (found, cost) = smoother.minimise(elsewhere, 12);
+    let (states, cost) = smoother.minimise(elsewhere, 12);
     assert!(cost.total() < 1e-6, "{cost:?}");
     let truth = [2.0, 0.0];
-    for (x, truth) in found.row(0).iter().zip(truth) {
+    for (x, truth) in states.row(0).iter().zip(truth) {
         assert!((x - truth).abs() < 1e-6, "{x} for {truth}");
     }
 }

@@ -12,14 +12,14 @@ use latens::{Record, Trajectory};
 /// the weights about which the data are silent are as uncertain as before them.)
 #[test]
 fn bands_are_the_linear_spread_of_free_runs() {
-    const CLOSER: f64 = 1e-3;
+    const DRAW_PART: f64 = 1e-3;
     let fit = fitted();
     let (_, record) = oscillator((0.9, 0.1), 0.0, 1);
     let start = record.truth(0).unwrap();
     let prediction = fit.predictor().predict(&record, Start::At(start));
     let stepper = Stepper::new(&fit.model, &fit.model.system, fit.facts.sample_time);
     let run = |draw: &Vec<f64>| {
-        let moved = fit.theta.iter().zip(draw).map(|(t, d)| t + CLOSER * d);
+        let moved = fit.theta.iter().zip(draw).map(|(t, d)| t + DRAW_PART * d);
         score::free_run(&stepper, &record, &moved.collect::<Vec<f64>>(), start)
     };
     let runs: Vec<Trajectory> = fit.draws.iter().map(run).collect();
@@ -27,7 +27,7 @@ fn bands_are_the_linear_spread_of_free_runs() {
         let spread = rms(runs
             .iter()
             .map(|run| run.as_slice()[at] - prediction.states.as_slice()[at]))
-            / CLOSER;
+            / DRAW_PART;
         let ratio = prediction.deviations.as_slice()[at] / spread;
         assert!((0.9..1.1).contains(&ratio), "{at}: {ratio}");
     }
@@ -66,13 +66,17 @@ fn rms(values: impl Iterator<Item = f64>) -> f64 {
 #[test]
 fn a_prediction_that_leaves_what_training_met_says_so() {
     let fit = fitted();
-    let (_, own) = oscillator((1.0, 0.0), 0.0, 1);
+    let (_, trained) = oscillator((1.0, 0.0), 0.0, 1);
     let (_, other) = oscillator((0.3, -0.4), 0.0, 1);
     let predict = |record: &Record| {
         let start = Start::At(record.truth(0).unwrap());
         fit.predictor().predict(record, start)
     };
-    assert!(!predict(&own).extrapolates(), "{}", predict(&own).outside);
+    assert!(
+        !predict(&trained).extrapolates(),
+        "{}",
+        predict(&trained).outside
+    );
     assert!(predict(&other).extrapolates());
     assert!(predict(&other).outside > 0.9);
 }
@@ -100,7 +104,7 @@ fn a_warm_up_finds_the_hidden_start() {
     assert!(inside as f64 > 0.9 * truth.len() as f64, "{inside}");
 }
 
-/// Whatever comes behind the first samples is predicted, never looked at.
+/// Whatever comes after the first samples is predicted, never looked at.
 #[test]
 fn a_prediction_does_not_look_ahead() {
     let fit = fitted();

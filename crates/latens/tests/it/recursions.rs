@@ -267,9 +267,9 @@ fn smoother_has_the_closed_form() {
                 assert!((deviation * deviation - variance).abs() < 1e-7 * variance.max(1e-3));
             }
         }
-        for (found, expected) in filtered.row(24).iter().zip(&z[48..]) {
+        for (state, expected) in filtered.row(24).iter().zip(&z[48..]) {
             assert!(
-                (found - expected).abs() < 1e-8,
+                (state - expected).abs() < 1e-8,
                 "with θ known it is the Kalman filter"
             );
         }

@@ -295,11 +295,11 @@ fn a_stopped_batch_fit_ends_where_the_whole_one_ends() {
             assert!(run.facts.stopped);
             let fit = go_on(&run, &record, &settings, &mut Silent).unwrap();
             assert!(!fit.facts.stopped);
-            let (found, expected) = (error(&fit), error(&whole));
+            let (resumed, expected) = (error(&fit), error(&whole));
             let place = (observer.pass, observer.step);
             assert!(
-                (found - expected).abs() < 0.1 * expected,
-                "{found} of {expected}, stopped at {place:?}"
+                (resumed - expected).abs() < 0.1 * expected,
+                "{resumed} of {expected}, stopped at {place:?}"
             );
         }
     }
@@ -321,10 +321,10 @@ fn a_fit_that_was_refining_refines() {
     let run = saved(&fit, &record);
     let fit = go_on(&run, &record, &settings, &mut counted).unwrap();
     assert_eq!(counted.passes, 0);
-    let (found, expected) = (error(&fit), error(&whole));
+    let (resumed, expected) = (error(&fit), error(&whole));
     assert!(
-        (found - expected).abs() < 0.1 * expected,
-        "{found} of {expected}"
+        (resumed - expected).abs() < 0.1 * expected,
+        "{resumed} of {expected}"
     );
     // and then it is done
     let run = saved(&fit, &record);
@@ -357,8 +357,8 @@ fn structures_that_were_not_come_to_are_tried_then() {
     let (model, record) = oscillator(Some(0.01));
     let settings = defaults("batch");
     let structures = |fit: &Fit| {
-        let each = fit.facts.rungs.iter().map(|r| r.structure);
-        each.collect::<Vec<_>>()
+        let structures = fit.facts.rungs.iter().map(|r| r.structure);
+        structures.collect::<Vec<_>>()
     };
     let whole = fit_one(&model, &record, &settings, &mut Silent).unwrap();
     let fit = fit_one(&model, &record, &settings, &mut StopAfterTrials::default()).unwrap();
@@ -367,10 +367,10 @@ fn structures_that_were_not_come_to_are_tried_then() {
     let fit = go_on(&run, &record, &settings, &mut Silent).unwrap();
     assert!(!fit.facts.stopped);
     assert_eq!(structures(&fit), structures(&whole));
-    let (found, expected) = (error(&fit), error(&whole));
+    let (resumed, expected) = (error(&fit), error(&whole));
     assert!(
-        (found - expected).abs() < 0.1 * expected,
-        "{found} of {expected}"
+        (resumed - expected).abs() < 0.1 * expected,
+        "{resumed} of {expected}"
     );
 }
 
@@ -476,15 +476,15 @@ fn an_ensemble_is_the_median_of_its_members() {
 
     let start = [0.5, 0.5];
     let together = fit.free_run(&record, Start::At(&start));
-    let each = fit.members.iter();
-    let each: Vec<_> = each
+    let predictions = fit.members.iter();
+    let predictions: Vec<_> = predictions
         .map(|m| m.free_run(&record, Start::At(&start)))
         .collect();
     for i in 0..together.states.as_slice().len() {
-        let mut own: Vec<f64> = each.iter().map(|p| p.states.as_slice()[i]).collect();
-        own.sort_by(f64::total_cmp);
-        assert_eq!(together.states.as_slice()[i], own[1]);
-        let mean = each
+        let mut values: Vec<f64> = predictions.iter().map(|p| p.states.as_slice()[i]).collect();
+        values.sort_by(f64::total_cmp);
+        assert_eq!(together.states.as_slice()[i], values[1]);
+        let mean = predictions
             .iter()
             .map(|p| p.deviations.as_slice()[i].powi(2))
             .sum::<f64>()
@@ -492,13 +492,13 @@ fn an_ensemble_is_the_median_of_its_members() {
         assert!(together.deviations.as_slice()[i].powi(2) >= 0.999_999 * mean);
     }
     let free_run = &fit.tracks[0].free_run;
-    let mut own: Vec<f64> = fit
+    let mut values: Vec<f64> = fit
         .members
         .iter()
         .map(|m| m.tracks[0].free_run.as_slice()[700])
         .collect();
-    own.sort_by(f64::total_cmp);
-    assert_eq!(free_run.as_slice()[700], own[1]);
+    values.sort_by(f64::total_cmp);
+    assert_eq!(free_run.as_slice()[700], values[1]);
 }
 
 /// A larger ensemble is made of a smaller one, whose members are there already.

@@ -150,11 +150,11 @@ fn records_have_constants_of_their_own() {
     );
     let (low, high) = population.spread_interval.unwrap();
     assert!(low < 0.8 * spread && high > 1.3 * spread);
-    for (own, d) in population.records.iter().zip(differences) {
-        let off = (own.value - stiffness(d)).abs();
+    for (value, d) in population.records.iter().zip(differences) {
+        let off = (value.value - stiffness(d)).abs();
         assert!(
-            off < 4.0 * own.std && own.std < 0.1 && own.shrinkage < 0.1,
-            "{own:?}"
+            off < 4.0 * value.std && value.std < 0.1 && value.shrinkage < 0.1,
+            "{value:?}"
         );
     }
     // without the truth, which has the difference too

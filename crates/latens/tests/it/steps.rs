@@ -49,8 +49,8 @@ fn check_step(
     for (i, row) in transposed(&columns).iter().enumerate() {
         match stepper.rows().iter().position(|&r| r == i) {
             Some(r) => {
-                let own: Vec<f64> = js.iter().map(|j| out.f_theta[r * p + j]).collect();
-                worst.compare(&format!("F_theta[{i}]"), &own, row);
+                let gradient: Vec<f64> = js.iter().map(|j| out.f_theta[r * p + j]).collect();
+                worst.compare(&format!("F_theta[{i}]"), &gradient, row);
             }
             None => assert!(
                 row.iter().all(|v| *v == 0.0),
@@ -63,12 +63,12 @@ fn check_step(
 /// Every method on one model text, at random points; gives the largest relative deviation.
 fn check_model(text: &str) -> f64 {
     let mut worst = Deviation::default();
-    let own = text.lines().find(|line| line.starts_with("method = "));
-    let own = own.expect("the variants below replace it");
+    let method_line = text.lines().find(|line| line.starts_with("method = "));
+    let method_line = method_line.expect("the variants below replace it");
     for (method, _) in Method::NAMES {
         for substeps in [1, 3] {
             let setting = format!("method = \"{method}\"\nsubsteps = {substeps}");
-            let mut case = Case::new(&text.replace(own, &setting), 2);
+            let mut case = Case::new(&text.replace(method_line, &setting), 2);
             // steps long enough for the higher terms to count
             let dt = 4.0 * case.model.step.unwrap_or(0.01);
             let (at, mut js) = (case.random_point(), case.random_parameters());
@@ -197,28 +197,31 @@ fn deviation_in_units(case: &Case, dt: f64, at: &At<f64>) -> f64 {
     let span = stepper.span(dt);
     stepper.linearise(&mut stepper.scratch(), point, span, true, &mut out);
     let step = |at: &At<Dual64>| case.learned.step(at, model.method, 1, dt);
-    let (mut own, mut dual) = (vec![], vec![]);
+    let (mut derivatives, mut dual) = (vec![], vec![]);
     for j in 0..n {
         for (i, end) in step(&at.by_state(j)).iter().enumerate() {
-            own.push(out.f_x[i * n + j] * sizes[j] / sizes[i]);
+            derivatives.push(out.f_x[i * n + j] * sizes[j] / sizes[i]);
             dual.push(end.eps * sizes[j] / sizes[i]);
         }
     }
-    let by_states = beside_largest(&own, &dual);
-    let (mut own, mut dual) = (vec![], vec![]);
+    let by_states = beside_largest(&derivatives, &dual);
+    let (mut derivatives, mut dual) = (vec![], vec![]);
     for j in 0..p {
         for (i, end) in step(&at.by_theta(j)).iter().enumerate() {
             let row = stepper.rows().iter().position(|&r| r == i);
-            own.push(row.map_or(0.0, |r| out.f_theta[r * p + j] / sizes[i]));
+            derivatives.push(row.map_or(0.0, |r| out.f_theta[r * p + j] / sizes[i]));
             dual.push(end.eps / sizes[i]);
         }
     }
-    by_states.max(beside_largest(&own, &dual))
+    by_states.max(beside_largest(&derivatives, &dual))
 }
 
-fn beside_largest(own: &[f64], dual: &[f64]) -> f64 {
+fn beside_largest(derivatives: &[f64], dual: &[f64]) -> f64 {
     let largest = dual.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
-    let off = own.iter().zip(dual).map(|(a, b)| (a - b).abs() / largest);
+    let off = derivatives
+        .iter()
+        .zip(dual)
+        .map(|(a, b)| (a - b).abs() / largest);
     off.fold(0.0, |most, v| if v <= most { most } else { v })
 }
 

@@ -58,7 +58,7 @@ fn what_is_fast_is_damped_by_one_and_kept_by_the_other() {
 /// x' = −x³ + cos t has no closed form, and a step of half the length has 1/2^p of the error.
 #[test]
 fn the_orders_are_four_and_two() {
-    let of = |method: &str, substeps: usize| {
+    let end_with = |method: &str, substeps: usize| {
         let text = format!(
             "[time]\nmethod = \"{method}\"\nsubsteps = {substeps}\n[states.x]\nderivative = \"-x^3 + cos(t)\"\n\
              [measurements]\nx = \"x\"\n"
@@ -66,8 +66,8 @@ fn the_orders_are_four_and_two() {
         end_of(&model(&text), &[0.3], 1.0)[0]
     };
     for (method, power) in [("sdirk4", 16.0), ("implicit-midpoint", 4.0)] {
-        let finest = of(method, 2048);
-        let error = |substeps| (of(method, substeps) - finest).abs();
+        let finest = end_with(method, 2048);
+        let error = |substeps| (end_with(method, substeps) - finest).abs();
         let ratio = error(16) / error(32);
         assert!((ratio / power - 1.0).abs() < 0.15, "{method}: {ratio}");
     }
@@ -125,11 +125,11 @@ fn robertson_ends_where_it_is_published_to_end() {
         0.8333360770334713e-13,
         0.999_999_979_166_505,
     ];
-    for (found, published) in next.iter().zip(published) {
+    for (value, published) in next.iter().zip(published) {
         assert!(
-            (found / published - 1.0).abs() < 1e-5,
+            (value / published - 1.0).abs() < 1e-5,
             "{next:?}: {:.1e}",
-            found / published - 1.0
+            value / published - 1.0
         );
     }
 }
@@ -164,15 +164,15 @@ fn derivatives_hold_where_a_tolerance_chooses_the_steps() {
             let (up, down) = (end(&up, &t_up), end(&down, &t_down));
             for i in 0..3 {
                 let difference = (up[i] - down[i]) / (2.0 * step);
-                let own = if j < 3 {
+                let derivative = if j < 3 {
                     out.f_x[i * 3 + j]
                 } else {
                     let row = stepper.rows().iter().position(|&r| r == i).unwrap();
                     out.f_theta[row * 2 + j - 3]
                 };
                 assert!(
-                    (own - difference).abs() < 1e-7 * (1.0 + own.abs()),
-                    "{method}: {own} against {difference} of {i} by {j}"
+                    (derivative - difference).abs() < 1e-7 * (1.0 + derivative.abs()),
+                    "{method}: {derivative} against {difference} of {i} by {j}"
                 );
             }
         }

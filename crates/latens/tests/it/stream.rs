@@ -14,7 +14,7 @@ use latens::solve::recursion::joint::Joint;
 use latens::solve::recursion::sweep::{Pass, Segment};
 use latens::{Error, Model, Record};
 
-const OPEN: f64 = 1e6;
+const OPEN_GATE_DEVIATIONS: f64 = 1e6;
 
 fn noise(model: &Model) -> Noise {
     Noise {
@@ -44,7 +44,7 @@ fn setting(model: &Model) -> Setting<'_> {
 fn options(learn: bool) -> Options {
     Options {
         learn,
-        gate: OPEN,
+        gate: OPEN_GATE_DEVIATIONS,
         ..Options::default()
     }
 }
@@ -96,7 +96,7 @@ fn is_the_filter_of_the_solvers(model: &Model) {
 
     let mut learning = stream(model, options(true));
     learning.step(sample(&record, 0)).unwrap();
-    // a segment starts behind its first sample
+    // a segment starts after its first sample
     let state = learning.state();
     let segment = Segment {
         record: &record,
@@ -111,7 +111,7 @@ fn is_the_filter_of_the_solvers(model: &Model) {
         settings: &settings,
         noise: &start,
         scale: &[1.0; 2],
-        // as it is behind the first sample, with as many updates that wait
+        // as it is after the first sample, with as many updates that wait
         covariance: state.covariance.clone(),
         theta,
         drift: 0.0,
@@ -310,7 +310,7 @@ fn a_glitch_has_bounded_influence() {
     assert!(outcome.limited == record.d_y && outcome.consistency > 1e8);
     let (further, _) = moved(1e9, 5.0);
     assert!((further / far - 1.0).abs() < 1e-3, "{far} {further}");
-    let (open, outcome) = moved(1e6, OPEN * OPEN);
+    let (open, outcome) = moved(1e6, OPEN_GATE_DEVIATIONS * OPEN_GATE_DEVIATIONS);
     assert!(open > 1e3 * far && outcome.limited == 0, "{open} {far}");
 }
 

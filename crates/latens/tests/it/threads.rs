@@ -61,15 +61,15 @@ fn step(model: &Model, record: &Record, thinning: usize) -> Vec<Vec<u64>> {
     let (equations, pass) = smoother.eliminate(&states, thinning, 0);
     let factor = equations.factor(&vec![1.0; theta.len()]).unwrap();
     let increment = normal::solve(&factor, &equations.b);
-    let found = equations.spectrum(&vec![1.0; theta.len()]);
+    let spectrum = equations.spectrum(&vec![1.0; theta.len()]);
     let means = smoother.shift(&states, &increment, &pass);
     let (smoothed, cost) = smoother.minimise(states.clone(), 3);
     vec![
         bits(equations.b.iter().copied()),
         bits(equations.diagonal()),
         bits(increment),
-        bits(found.values),
-        bits(found.vectors.data().iter().copied()),
+        bits(spectrum.values),
+        bits(spectrum.vectors.data().iter().copied()),
         bits(smoother.backward(&pass, &means).into_vec()),
         bits([pass.half_square(&means), smoother.log_likelihood(&states)]),
         bits(smoothed.into_vec()),
@@ -91,11 +91,11 @@ fn a_step_is_the_same_on_any_number_of_threads() {
         ("cart-pole", "semi-implicit-euler", 300, 3),
     ] {
         let (model, record) = case(name, method, steps);
-        let one = on(1, || step(&model, &record, thinning));
+        let on_one = on(1, || step(&model, &record, thinning));
         for threads in [2, 3] {
             assert_eq!(
                 on(threads, || step(&model, &record, thinning)),
-                one,
+                on_one,
                 "{name}"
             );
         }
@@ -119,9 +119,14 @@ fn a_fit_is_the_same_on_any_number_of_threads() {
                 let tracks = fit.tracks.into_iter().flat_map(|t| t.free_run.into_vec());
                 bits(fit.theta.into_iter().chain(tracks))
             };
-            let one = on(1, numbers);
+            let on_one = on(1, numbers);
             for threads in [2, 5] {
-                assert_eq!(on(threads, numbers), one, "{} on {threads}", solver.name());
+                assert_eq!(
+                    on(threads, numbers),
+                    on_one,
+                    "{} on {threads}",
+                    solver.name()
+                );
             }
         }
     }

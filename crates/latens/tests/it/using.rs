@@ -11,14 +11,14 @@ use latens::{Model, Record};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
-const SCALE: [f64; 2] = [0.9, 0.8];
+const SCALES: [f64; 2] = [0.9, 0.8];
 
 fn noise() -> Noise {
     Noise {
         process: vec![0.02, 0.1],
         measurement: vec![0.05],
         start_mean: vec![0.1, -0.2],
-        start: SCALE.map(|s| s * s).to_vec(),
+        start: SCALES.map(|s| s * s).to_vec(),
     }
 }
 
@@ -35,7 +35,7 @@ fn predictor<'a>(
         noise,
         variance_inflation: 1.0,
         center: &noise.start_mean,
-        scale: &SCALE,
+        scale: &SCALES,
         regions: &[],
         dt: DT,
         range: &[1e3],
@@ -71,11 +71,11 @@ fn estimates_have_the_closed_form() {
         let of_all = pinned(&record, &theta);
         for i in 2 * k..2 * k + 2 {
             for (estimated, (x, variance)) in [(&filter, of_past[i]), (&smoother, of_all[i])] {
-                let (found, deviation) = (
+                let (estimate, deviation) = (
                     estimated.states.as_slice()[i],
                     estimated.deviations.as_slice()[i],
                 );
-                assert!((found - x).abs() < 1e-7, "{i}: {found} {x}");
+                assert!((estimate - x).abs() < 1e-7, "{i}: {estimate} {x}");
                 assert!(
                     (deviation * deviation - variance).abs() < 1e-7 * variance,
                     "{i}"
@@ -189,12 +189,12 @@ fn adapting_has_the_closed_form() {
         }
         let (z, inverse) = dense.solve();
         for (a, &i) in constants.iter().enumerate() {
-            let (found, expected) = (adapted.theta[i], z[at + i]);
-            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+            let (value, expected) = (adapted.theta[i], z[at + i]);
+            assert!((value - expected).abs() < 1e-6, "{value} {expected}");
             for (b, &j) in constants.iter().enumerate() {
                 let expected = inverse[(at + i) * z.len() + at + j];
-                let found = adapted.covariance[a * n + b];
-                assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+                let value = adapted.covariance[a * n + b];
+                assert!((value - expected).abs() < 1e-6, "{value} {expected}");
             }
         }
     }

@@ -155,7 +155,7 @@ fn learned(
 }
 
 fn simulated(model: &Model, count: u64, steps: usize, noise: Option<f64>) -> Vec<Record> {
-    let one = |seed: u64| {
+    let record = |seed: u64| {
         let simulation = Simulation {
             steps: Some(steps),
             start: vec![(0, 1.0 + 0.1 * seed as f64)],
@@ -168,7 +168,7 @@ fn simulated(model: &Model, count: u64, steps: usize, noise: Option<f64>) -> Vec
             ..simulate(model, &simulation).unwrap()
         }
     };
-    (1..=count).map(one).collect()
+    (1..=count).map(record).collect()
 }
 
 /// The oscillator with a small network, and short records of it.

@@ -7,8 +7,8 @@ use flate2::read::ZlibDecoder;
 use super::{Bytes, Fault, VALUES, Variable, numbers};
 
 // Types of data elements.
-const MATRIX: u32 = 14;
-const COMPRESSED: u32 = 15;
+const MATRIX_TYPE: u32 = 14;
+const COMPRESSED_TYPE: u32 = 15;
 
 pub(super) fn variables(bytes: &[u8], big: bool) -> Result<Vec<Variable>, Fault> {
     let mut file = Bytes { rest: bytes, big };
@@ -24,15 +24,15 @@ pub(super) fn variables(bytes: &[u8], big: bool) -> Result<Vec<Variable>, Fault>
         };
         let mut element = file.element().ok_or_else(damaged)?;
         let mut inflated = Vec::new();
-        if element.0 == COMPRESSED {
-            let mut decoder = ZlibDecoder::new(element.1).take(left as u64 + 1);
+        if element.kind == COMPRESSED_TYPE {
+            let mut decoder = ZlibDecoder::new(element.content).take(left as u64 + 1);
             decoder.read_to_end(&mut inflated).map_err(|_| damaged())?;
             left = (left.checked_sub(inflated.len())).ok_or(Fault::TooLarge)?;
             let rest = &inflated;
             element = Bytes { rest, big }.element().ok_or_else(damaged)?;
         }
-        if element.0 == MATRIX {
-            let variable = matrix(element.1, big).ok_or_else(damaged)?;
+        if element.kind == MATRIX_TYPE {
+            let variable = matrix(element.content, big).ok_or_else(damaged)?;
             values = (values.checked_sub(variable.values.len())).ok_or(Fault::TooLarge)?;
             // MATLAB keeps the data of objects in a variable without a name.
             if !variable.name.is_empty() {
@@ -44,24 +44,24 @@ pub(super) fn variables(bytes: &[u8], big: bool) -> Result<Vec<Variable>, Fault>
 }
 
 fn matrix(rest: &[u8], big: bool) -> Option<Variable> {
-    const COMPLEX: u32 = 0x0800;
-    const OPAQUE: u32 = 17;
+    const COMPLEX_FLAG: u32 = 0x0800;
+    const OPAQUE_CLASS: u32 = 17;
     let mut content = Bytes { rest, big };
-    let rest = content.element()?.1;
+    let rest = content.element()?.content;
     let flags = Bytes { rest, big }.u32()?;
     let class = flags & 0xff;
     let dimensions: Vec<u64> = match class {
         // Objects of classes have no dimensions of their own.
-        OPAQUE => Vec::new(),
-        _ => integers(content.element()?.1, big)?,
+        OPAQUE_CLASS => Vec::new(),
+        _ => integers(content.element()?.content, big)?,
     };
-    let name = String::from_utf8_lossy(content.element()?.1).into_owned();
+    let name = String::from_utf8_lossy(content.element()?.content).into_owned();
     let other = match class {
         1 => Some("cell array"),
         2 => Some("struct"),
         4 => Some("text"),
         5 => Some("sparse"),
-        6..=15 if flags & COMPLEX != 0 => Some("complex"),
+        6..=15 if flags & COMPLEX_FLAG != 0 => Some("complex"),
         6..=15 if dimensions.len() != 2 => Some("more than two dimensions"),
         6..=15 => None,
         _ => Some("object"),
@@ -78,8 +78,8 @@ fn matrix(rest: &[u8], big: bool) -> Option<Variable> {
             return None;
         }
         if count > 0 {
-            let (code, data) = content.element()?;
-            variable.values = numbers(code, data, big)?;
+            let element = content.element()?;
+            variable.values = numbers(element.kind, element.content, big)?;
         }
         if count != variable.values.len() as u64 {
             return None;
@@ -96,22 +96,35 @@ fn integers(rest: &[u8], big: bool) -> Option<Vec<u64>> {
         .collect()
 }
 
+/// A data element of level 5.
+struct Element<'a> {
+    /// The number of its type.
+    kind: u32,
+    content: &'a [u8],
+}
+
 impl<'a> Bytes<'a> {
-    /// The next data element of level 5: its type and its content.
-    fn element(&mut self) -> Option<(u32, &'a [u8])> {
+    /// The next data element.
+    fn element(&mut self) -> Option<Element<'a>> {
         let word = self.u32()?;
         // Up to four bytes are packed into the tag, their number into its upper half.
         if word >> 16 != 0 {
             let packed = self.take(4)?;
-            return Some((word & 0xffff, packed.get(..(word >> 16) as usize)?));
+            return Some(Element {
+                kind: word & 0xffff,
+                content: packed.get(..(word >> 16) as usize)?,
+            });
         }
         let size = self.u32()? as usize;
         let content = self.take(size)?;
-        if word != COMPRESSED {
+        if word != COMPRESSED_TYPE {
             let padding = size.next_multiple_of(8) - size;
             self.take(padding.min(self.rest.len()))?;
         }
-        Some((word, content))
+        Some(Element {
+            kind: word,
+            content,
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use super::super::limits::{COLUMNS, VALUES};
 /// Bytes of the footer: descriptions of columns and row groups.
 const FOOTER_BYTES: usize = 8 << 20;
 /// Groups of columns inside each other.
-const NESTING: usize = 32;
+const MOST_NESTED_GROUPS: usize = 32;
 /// Bytes of what is unpacked, for all columns together: strings are longer than numbers.
 const UNPACKED_BYTES: usize = 16 * VALUES;
 
@@ -28,7 +28,7 @@ const UNPACKED_BYTES: usize = 16 * VALUES;
 const SNAPPY_RATIO: usize = 64;
 
 /// Encodings of bytes that say how many they are a second time, inside of what is packed.
-const DELTA_LENGTHS: [i64; 2] = [6, 7];
+const DELTA_LENGTH_ENCODINGS: [i64; 2] = [6, 7];
 
 /// A value of a description, as far as it matters here.
 enum Thrift {
@@ -128,8 +128,8 @@ impl Walker<'_> {
                 if size > self.rest.len() as u64 {
                     return None;
                 }
-                let each = (0..size).map(|_| self.value(head & 0x0f, depth));
-                each.collect::<Option<_>>().map(Thrift::List)
+                let values = (0..size).map(|_| self.value(head & 0x0f, depth));
+                values.collect::<Option<_>>().map(Thrift::List)
             }
             11 => match self.varint()? {
                 0 => Some(Thrift::Other),
@@ -149,7 +149,7 @@ impl Walker<'_> {
 }
 
 /// Deepest description of the format, and some.
-const DEEPEST: usize = 20;
+const DEEPEST_NESTING: usize = 20;
 
 /// Checks the description of the whole file.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<(), String> {
@@ -168,7 +168,7 @@ pub(super) fn check_footer(bytes: &[u8]) -> Result<(), String> {
     let mut walker = Walker {
         rest: &content[start..],
     };
-    let footer = walker.fields(DEEPEST).ok_or_else(damaged)?;
+    let footer = walker.fields(DEEPEST_NESTING).ok_or_else(damaged)?;
     let Some(Thrift::List(schema)) = footer.field(2) else {
         return Err(damaged());
     };
@@ -191,8 +191,10 @@ pub(super) fn check_footer(bytes: &[u8]) -> Result<(), String> {
         if children > 0 {
             open.push(children);
         }
-        if open.len() > NESTING {
-            return Err(format!("its columns are nested more than {NESTING} deep"));
+        if open.len() > MOST_NESTED_GROUPS {
+            return Err(format!(
+                "its columns are nested more than {MOST_NESTED_GROUPS} deep"
+            ));
         }
     }
     Ok(())
@@ -211,8 +213,8 @@ pub(super) fn check_pages(bytes: &[u8], file: &ParquetMetaData) -> Result<Vec<Ve
             return Err(Fault::TooLarge);
         }
         let columns = group.columns().iter();
-        let each = columns.map(|column| check_column(bytes, column, &mut unpacked));
-        readable.push(each.collect::<Result<_, _>>()?);
+        let checked = columns.map(|column| check_column(bytes, column, &mut unpacked));
+        readable.push(checked.collect::<Result<_, _>>()?);
     }
     Ok(readable)
 }
@@ -237,7 +239,7 @@ fn check_column(
     };
     let mut readable = true;
     while !walker.rest.is_empty() {
-        let header = walker.fields(DEEPEST).ok_or_else(damaged)?;
+        let header = walker.fields(DEEPEST_NESTING).ok_or_else(damaged)?;
         let size = |field| usize::try_from(header.number(field)?).ok();
         let (whole, packed) = size(2).zip(size(3)).ok_or_else(damaged)?;
         let content = walker.rest.get(..packed).ok_or_else(damaged)?;
@@ -258,7 +260,7 @@ fn check_column(
                 return Err(damaged());
             }
             let encoding = page.number(encoding).ok_or_else(damaged)?;
-            readable &= !DELTA_LENGTHS.contains(&encoding);
+            readable &= !DELTA_LENGTH_ENCODINGS.contains(&encoding);
         }
         if column.compression() == Compression::SNAPPY && whole > SNAPPY_RATIO * packed {
             return Err(damaged());

@@ -10,7 +10,7 @@ use super::evidence::{Laplace, Posterior};
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use super::settle::open_start;
-use super::stages::{WAY_LIMITS, first_prior, sharing, stage_noise};
+use super::stages::{STAGE_LIMITS, first_prior, sharing, stage_noise};
 use crate::Error;
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::Precision;
@@ -29,7 +29,7 @@ const POINT_LIMITS: Limits = Limits {
     tolerance: 1e-5,
     patience: 2,
     iterations: 40,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 
 /// Where a fit ended.

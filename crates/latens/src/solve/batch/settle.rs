@@ -4,7 +4,7 @@ use super::evidence::Laplace;
 use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use super::population;
-use super::stages::{WAY_LIMITS, sharing, stage_noise, widen};
+use super::stages::{STAGE_LIMITS, sharing, stage_noise, widen};
 use crate::Error;
 use crate::look::scales::refine;
 use crate::numerics::objective::Noise;
@@ -16,13 +16,13 @@ use crate::solve::checkpoint::Stage;
 const END_LIMITS: Limits = Limits {
     tolerance: 1e-3,
     patience: 3,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 /// While the prior settles, a gain that the evidence hardly feels is none.
 const PRIOR_LIMITS: Limits = Limits {
     tolerance: 3e-3,
     patience: 2,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 /// A unit of the objective is 1.4 standard deviations of a constant: where there are constants, what
 /// is left to gain must be small beside that.
@@ -30,12 +30,12 @@ const CONSTANTS_LIMITS: Limits = Limits {
     tolerance: 2e-5,
     patience: 2,
     iterations: 12,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 const NOISE_FREE_END_LIMITS: Limits = Limits {
     tolerance: 3e-3,
     iterations: 4,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 /// Rounds at the end in which the prior of each layer settles, and the gain of ln p that ends them.
 const PRIOR_ROUNDS: usize = 8;

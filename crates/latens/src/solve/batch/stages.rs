@@ -33,17 +33,17 @@ const MOST_TIGHT_DECADES: f64 = 12.0;
 const STAGE_DECADES: [f64; 2] = [1.0, 0.5];
 const BOLD_STAGE_FACTOR: f64 = 5.0;
 /// On the way, the next stage does better with the time.
-pub(super) const WAY_LIMITS: Limits = Limits {
+pub(super) const STAGE_LIMITS: Limits = Limits {
     tolerance: 0.03,
     patience: 1,
     iterations: 40,
     hopeless: f64::INFINITY,
 };
 /// With noise the evidence chooses the noise of the states: a stage has to be near its minimum.
-pub(super) const NOISY_WAY_LIMITS: Limits = Limits {
+pub(super) const NOISY_STAGE_LIMITS: Limits = Limits {
     tolerance: 0.01,
     patience: 2,
-    ..WAY_LIMITS
+    ..STAGE_LIMITS
 };
 /// Without noise the physics is exact enough when the defects are less than this fraction of the
 /// misfit.
@@ -258,9 +258,9 @@ pub(super) fn tighten(
                     f64::INFINITY
                 },
                 ..if problem.noisy() {
-                    NOISY_WAY_LIMITS
+                    NOISY_STAGE_LIMITS
                 } else {
-                    WAY_LIMITS
+                    STAGE_LIMITS
                 }
             };
             let tighter = if fresh {

@@ -13,7 +13,9 @@ use super::newton::{Counter, End, Iterate, Limits, Newton};
 use super::place::Placed;
 use super::regress::regress;
 use super::settle::settle;
-use super::stages::{Begin, Best, NOISY_WAY_LIMITS, Tightened, first_prior, stage_noise, tighten};
+use super::stages::{
+    Begin, Best, NOISY_STAGE_LIMITS, Tightened, first_prior, stage_noise, tighten,
+};
 use crate::Error;
 use crate::look::RESOLUTION;
 use crate::solve::checkpoint::Checkpoint;
@@ -26,7 +28,7 @@ const EXPLAINED_RESOLUTION_FACTOR: f64 = 10.0;
 /// Where a constant is held, all else need not be at its best.
 const HELD_LIMITS: Limits = Limits {
     iterations: 15,
-    ..NOISY_WAY_LIMITS
+    ..NOISY_STAGE_LIMITS
 };
 /// A channel's range is some three times its standard deviation: a free run that errs by more than this part
 /// of the range is worth no more than a constant.

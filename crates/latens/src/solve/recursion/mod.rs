@@ -116,7 +116,7 @@ impl Solver for AsPrinted {
         observer: &mut dyn Observer,
     ) -> Result<Learned, Error> {
         let all: SweepAll = |pass, segments| alternating::sweep(pass, segments, Form::AsPrinted);
-        run(problem, start, all, LOWER_VARIANCE, observer)
+        run(problem, start, all, LOWER_VARIANCE_ADVICE, observer)
     }
 }
 
@@ -158,11 +158,17 @@ impl Solver for Joint {
         start: Start,
         observer: &mut dyn Observer,
     ) -> Result<Learned, Error> {
-        run(problem, start, joint::sweep, LOWER_VARIANCE, observer)
+        run(
+            problem,
+            start,
+            joint::sweep,
+            LOWER_VARIANCE_ADVICE,
+            observer,
+        )
     }
 }
 
-const LOWER_VARIANCE: &str = "lower ⟦parameter_variance⟧";
+const LOWER_VARIANCE_ADVICE: &str = "lower ⟦parameter_variance⟧";
 
 /// A pass that may be kept.
 #[derive(Clone)]
