@@ -46,6 +46,10 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
 
 /// What tests show of residuals that no finding is made of: it is significant, and small.
 fn residuals(facts: &Facts) -> Vec<String> {
+    // what pushes the states about shows in a free run
+    if facts.disturbed.is_some() {
+        return vec![];
+    }
     let found = |channel: &str| facts.findings.iter().any(|f| f.channel() == channel);
     let rejected = facts.residuals.iter().filter(|t| t.is_rejected());
     let rejected: Vec<&ResidualTest> = rejected.filter(|t| !found(&t.channel)).collect();

@@ -170,6 +170,10 @@ pub struct Facts {
     /// what was held back better than the whole records.
     #[serde(default)]
     pub in_pieces: bool,
+    /// By how much ln p is higher under the process noise in `noise` than under equations that hold exactly, where
+    /// the data ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<f64>,
     /// How much there is of the file's networks.
     #[serde(default = "whole")]
     pub structure: Structure,
@@ -632,6 +636,7 @@ impl Facts {
             proof: None,
             contradicted: learned.contradicted,
             in_pieces: learned.in_pieces,
+            disturbed: learned.disturbed,
             structure: Structure::Whole,
             rungs: vec![],
             other_values: vec![],

@@ -9,6 +9,7 @@
 
 use super::explain::{Candidate, Explained, Explanation, FreeRun};
 use super::{Fit, Track, between, innovations, late};
+use crate::look::finding::Push;
 use crate::look::{Companion, Finding, RESOLUTION, sensors};
 use crate::model::Model;
 use crate::numerics::step::Stepper;
@@ -50,7 +51,22 @@ pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
         findings.extend(of_track(fit, stepper, track, &faulty));
     }
     findings.extend(between::findings(fit));
+    findings.extend(fit.facts.disturbed.map(|gain| disturbed(fit, gain)));
     findings
+}
+
+/// How far the states are pushed about whose equations are learned.
+fn disturbed(fit: &Fit, gain: f64) -> Finding {
+    let rows = fit.model.system.unknown_rows().iter();
+    let states = rows.map(|&i| Push {
+        state: fit.model.states[i].name.clone(),
+        unit: fit.model.states[i].unit.clone(),
+        deviation: fit.facts.noise.process[i].sqrt(),
+    });
+    Finding::Disturbed {
+        states: states.collect(),
+        gain,
+    }
 }
 
 /// Of a record; channels with a faulty sensor are left out.
@@ -60,7 +76,12 @@ fn of_track(fit: &Fit, stepper: &Stepper, track: &Track, faulty: &[Finding]) -> 
         stepper,
         record: &track.record,
         theta: fit.theta.clone(),
-        states: track.free_run.clone(),
+        // of states that are pushed about a free run says nothing
+        states: if fit.facts.disturbed.is_some() {
+            track.smoothed.clone()
+        } else {
+            track.free_run.clone()
+        },
     };
     let outputs = run.outputs();
     let record = &track.record;

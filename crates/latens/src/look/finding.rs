@@ -134,6 +134,13 @@ pub enum Finding {
         /// By so much ln p is higher; `None` where the model does not explain the records either way.
         gain: Option<f64>,
     },
+    /// States move by more than the equations say: the records ask for process noise.
+    Disturbed {
+        /// The states whose equations are learned.
+        states: Vec<Push>,
+        /// By so much ln p is higher than under equations that hold exactly.
+        gain: f64,
+    },
     /// Measurements surprise the filter more, or less, than its bands say.
     BandsWrong {
         file: String,
@@ -141,6 +148,16 @@ pub enum Finding {
         /// Root mean square of the innovations, in their own deviations.
         factor: f64,
     },
+}
+
+/// How far a state is pushed about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Push {
+    /// The state.
+    pub state: String,
+    pub unit: String,
+    /// Standard deviation from sample to sample.
+    pub deviation: f64,
 }
 
 /// A signal that a misfit goes with.
@@ -155,9 +172,10 @@ pub struct Companion {
 }
 
 impl Finding {
-    /// The channel it is about.
+    /// The channel it is about; nothing where it is about states.
     pub fn channel(&self) -> &str {
         match self {
+            Self::Disturbed { .. } => "",
             Self::Held { channel, .. }
             | Self::Quantised { channel, .. }
             | Self::Saturated { channel, .. }
@@ -388,6 +406,19 @@ impl Finding {
                     rounded(*of_noise),
                 )
             }
+            Self::Disturbed { states, gain } => {
+                let pushes = states.iter().map(|push| {
+                    let deviation = text::digits(push.deviation, 2);
+                    let space = if push.unit.is_empty() { "" } else { " " };
+                    format!("{} by {deviation}{space}{}", push.state, push.unit)
+                });
+                let pushes: Vec<String> = pushes.collect();
+                let pushes: Vec<&str> = pushes.iter().map(String::as_str).collect();
+                format!(
+                    "something that is not in the equations pushes the states about, from sample to sample {} (standard deviation): the records are likelier so than under equations that hold exactly (ln p is higher by {gain:.0}); constants, states and bands count it, and a free run drifts away by it",
+                    text::list(&pushes)
+                )
+            }
             Self::BandsWrong {
                 file,
                 channel,
@@ -455,7 +486,8 @@ impl Finding {
             | Self::Quantised { .. }
             | Self::HeavyTails { .. }
             | Self::HeldInputs { .. }
-            | Self::MovingInputs { .. } => {
+            | Self::MovingInputs { .. }
+            | Self::Disturbed { .. } => {
                 return None;
             }
         })

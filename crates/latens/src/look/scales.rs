@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sensors;
 use crate::model::{Model, Point, Varies};
 use crate::numerics::Trajectory;
 use crate::numerics::step::WHOLE_STEPS_TOLERANCE;
@@ -376,7 +377,12 @@ fn range(records: &[Record], c: usize) -> f64 {
 /// differences do the same.
 fn noise(records: &[Record], c: usize) -> f64 {
     let samples: Vec<_> = records.iter().map(|r| measured(r, c)).collect();
-    difference_noise(&samples).max(NOISE_FLOOR * range(records, c))
+    let readings = samples.iter().map(|s| s.iter().map(|s| s.value).collect());
+    let readings: Vec<Vec<f64>> = readings.collect();
+    let rounding = sensors::rounding_noise(&readings);
+    difference_noise(&samples)
+        .max(rounding)
+        .max(NOISE_FLOOR * range(records, c))
 }
 
 /// The same of samples, down to nothing.

@@ -12,9 +12,8 @@ const FEWEST_READINGS: usize = 30;
 const EQUAL_NEIGHBOURS_PART: f64 = 0.5;
 /// … and a new value in at least this part of its runs of equal ones.
 const NEW_VALUES_PART: f64 = 0.6;
-/// Most values that count as few, and the part of neighbours that are then equal: noise that moves a
-/// reading by a step and more averages the steps away.
-const MOST_QUANTISED_VALUES: usize = 200;
+/// The part of neighbours that are equal where a channel has steps: noise that moves a reading by a step and more
+/// averages the steps away.
 const QUANTISED_NEIGHBOURS_PART: f64 = 0.3;
 /// How closely the distances of values are multiples of a step.
 const STEP_TOLERANCE: f64 = 1e-3;
@@ -116,6 +115,12 @@ fn steps_of(readings: &[Vec<f64>], step: f64) -> f64 {
     (values[values.len() - 1] - values[0]) / step
 }
 
+/// The standard deviation of what is lost where a channel is rounded to steps: the error is anything up to half of
+/// one. 0 where it has none, or the noise hides them.
+pub(super) fn rounding_noise(readings: &[Vec<f64>]) -> f64 {
+    quantised(readings).map_or(0.0, |quantisation| quantisation.step / 12f64.sqrt())
+}
+
 /// How many values a channel has, and the step between them.
 struct Quantisation {
     values: usize,
@@ -126,7 +131,7 @@ struct Quantisation {
 fn quantised(readings: &[Vec<f64>]) -> Option<Quantisation> {
     let all: usize = readings.iter().map(Vec::len).sum();
     let values = distinct(readings);
-    let few = values.len() > 1 && values.len() <= MOST_QUANTISED_VALUES.min(all / 4);
+    let few = values.len() > 1 && values.len() <= all / 4;
     if !few || equal_neighbours(readings) < QUANTISED_NEIGHBOURS_PART {
         return None;
     }

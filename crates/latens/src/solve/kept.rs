@@ -302,6 +302,7 @@ kept!(Learned {
     free_runs,
     contradicted,
     in_pieces,
+    disturbed,
     evidence,
     checkpoint,
     stopped,

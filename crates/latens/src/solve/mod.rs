@@ -355,6 +355,9 @@ pub struct Learned {
     pub contradicted: bool,
     /// Whether θ is that of pieces of the records, each from a start of its own.
     pub in_pieces: bool,
+    /// By how much ln p is higher under the process noise that the data ask for than under equations that hold
+    /// exactly; `None` where they ask for none.
+    pub disturbed: Option<f64>,
     /// Where the solver computes it.
     pub evidence: Option<Evidence>,
     /// How far it came; what it can be resumed from.
@@ -393,6 +396,7 @@ impl Learned {
             free_runs,
             contradicted: false,
             in_pieces: false,
+            disturbed: None,
             consistency: f64::NAN,
             variance_inflation: 1.0,
             draws: vec![],

@@ -293,6 +293,7 @@ mod tests {
             free_runs: None,
             contradicted: false,
             in_pieces: false,
+            disturbed: None,
             consistency: 1.0,
             variance_inflation: 1.0,
             draws: vec![],

@@ -46,6 +46,29 @@ fn fitted(model: &Model, record: Record) -> Fit {
     latens::fit(model, &[record]).unwrap()
 }
 
+/// A sensor that rounds to steps hides what it measures by up to half of one, also where it repeats its readings and
+/// no difference of neighbours shows any noise.
+#[test]
+fn steps_of_a_sensor_are_noise() {
+    let (model, mut record) = simulated("", 1);
+    let fine = simulate(&model, &Simulation::default()).unwrap();
+    let step = 0.1;
+    let rounded = fine.outputs.iter().map(|z| (z / step).round() * step);
+    record.outputs = rounded.collect();
+    let fit = fitted(&model, record);
+    for (constant, truth) in fit.facts.unknowns.iter().zip([1.0, 1.3]) {
+        let off = (constant.value - truth) / constant.std;
+        assert!(
+            off.abs() < 4.0 && constant.std < 0.05,
+            "{} {off}",
+            constant.name
+        );
+    }
+    let quantised =
+        |f: &Finding| matches!(f, Finding::Quantised { step: s, .. } if (s - step).abs() < 1e-9);
+    assert!(fit.facts.findings.iter().any(quantised));
+}
+
 #[test]
 fn right_models_have_no_finding() {
     for seed in 1..=4 {

@@ -15,6 +15,7 @@ pub(crate) mod again;
 pub(super) mod asked;
 mod cut;
 pub mod damping;
+mod disturbance;
 pub mod evidence;
 mod newton;
 pub(super) mod place;
@@ -144,6 +145,8 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         Start::From(resumed) => tighten(problem, Begin::resumed(problem, resumed)?, observer)?,
     };
     let stages = reports.len();
+    // whoever states the process noise does not ask for a simulation
+    let simulates = matches!(settings.hidden_noise, Level::Relative(_));
     let Settled {
         mut noise,
         prior,
@@ -162,8 +165,6 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
             Some(error) => error,
             None => problem.free_run_error(&iterate.theta, &iterate.states)?,
         };
-        // whoever states the process noise does not ask for a simulation
-        let simulates = matches!(settings.hidden_noise, Level::Relative(_));
         if simulates && (error.is_nan() || error > -WORSE_FREE_RUN_RATIO * at.merit()) {
             iterate = kept;
         }
@@ -186,6 +187,16 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         }
     }
     at.variance_inflation = variance_inflation;
+    let mut disturbed = None;
+    let may_be_disturbed =
+        simulates && settings.estimate_noise && settings.process_variance.is_empty();
+    if problem.noisy() && may_be_disturbed && variance_inflation == 1.0 && !stopped {
+        let found = disturbance::disturbed(problem, &mut at, &iterate, &prior, &noise, observer)?;
+        if let Some(found) = found {
+            (noise, iterate) = (found.noise, found.iterate);
+            disturbed = Some(found.gain);
+        }
+    }
     // all variances times a factor leave the gains and multiply the states' own covariance
     let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);
@@ -266,6 +277,7 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         free_runs: None,
         contradicted,
         in_pieces,
+        disturbed,
         variance_inflation,
         smoothed,
         noise,

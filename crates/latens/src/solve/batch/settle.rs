@@ -8,8 +8,8 @@ use super::stages::{STAGE_LIMITS, sharing, stage_noise, widen};
 use crate::Error;
 use crate::look::scales::refine;
 use crate::numerics::objective::Noise;
-use crate::solve::Observer;
 use crate::solve::checkpoint::Stage;
+use crate::solve::{Observer, Problem};
 
 /// With noise the evidence and the bands stand on the minimum itself; without, the last stages are
 /// there already.
@@ -99,6 +99,41 @@ fn minimise(
     newton.minimise(iterate, &mut at.damping, limits, &mut counter)
 }
 
+/// The channels whose noise is to be found.
+fn free_channels(problem: &Problem) -> Vec<usize> {
+    let settings = problem.settings;
+    let channels = problem.model.measurements.iter().enumerate();
+    let free = channels
+        .filter(|(_, channel)| settings.estimate_noise && !settings.noise_given(&channel.name));
+    free.map(|(c, _)| c).collect()
+}
+
+/// Newton's steps under some noise of the states, with R_y as it is found on the way.
+pub(super) fn minimised_with_noise(
+    problem: &Placed,
+    at: &mut Stage,
+    iterate: &mut Iterate,
+    prior: &[f64],
+    noise: &mut Noise,
+    observer: &mut dyn Observer,
+) -> Result<End, Error> {
+    let (channels, stages) = (free_channels(problem), at.stages);
+    let mut end = End::Hopeless;
+    for _ in 0..END_ROUNDS {
+        let newton = Newton::new(problem, prior, noise);
+        iterate.cost = newton.cost(&iterate.theta, &iterate.states)?;
+        end = minimise(&newton, at, iterate, &END_LIMITS, stages, observer)?;
+        if channels.is_empty() || matches!(end, End::Stopped(_)) {
+            break;
+        }
+        let found = newton.noise_found(iterate, at.determined)?;
+        for &c in &channels {
+            noise.measurement[c] = found[c].max(problem.resolution(c));
+        }
+    }
+    Ok(end)
+}
+
 /// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
 /// and misfits that are correlated, as those of a model that cannot be better, counted for the news
 /// that they are; but noise that somebody states is taken as stated.
@@ -118,12 +153,7 @@ pub(super) fn settle(
     if settings.estimate_prior && !problem.noisy() {
         widen(problem, &mut prior, LAST_PRIOR_FACTOR);
     }
-    let unknown = |c: usize| {
-        settings.estimate_noise && !settings.noise_given(&problem.model.measurements[c].name)
-    };
-    let unknown: Vec<usize> = (0..noise.measurement.len())
-        .filter(|&c| unknown(c))
-        .collect();
+    let unknown = free_channels(problem);
     let mut variance_inflation = at.variance_inflation;
     let mut end = End::Hopeless;
     for _ in 0..VARYING_ROUNDS {

@@ -355,6 +355,7 @@ fn run(
         free_runs: None,
         contradicted: false,
         in_pieces: false,
+        disturbed: None,
         free_run: problem.measured_error(&theta, problem.noise, &smoothed),
         theta,
         smoothed,
