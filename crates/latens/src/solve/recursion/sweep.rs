@@ -78,7 +78,7 @@ impl Pass<'_> {
                 pass: self.number,
                 passes: self.settings.passes,
                 step: done,
-                steps: steps,
+                steps,
             };
             self.stop |= !self.observer.progress(&progress);
         }
