@@ -302,11 +302,11 @@ impl Fit {
     }
 
     /// Refuses what must be asked of the fit for one group.
-    pub(super) fn refuse_groups(&self, advice: &str) -> Result<(), Error> {
+    pub(super) fn refuse_groups(&self, action: &str) -> Result<(), Error> {
         match self.model.groups() {
             [] => Ok(()),
             known => Err(Error::Setting(format!(
-                "this fit has values for {} groups: {advice} with the fit for one of them, or for a new one (`for_group`)",
+                "this fit has values for {} groups: {action} with the fit for one of them, or for a new one (`for_group`)",
                 known.len()
             ))),
         }

@@ -183,7 +183,7 @@ impl Seat<'_> {
                 let from = Smoothed {
                     states: holdings
                         .first()
-                        .map_or(self.known, |holdings| holdings.states())
+                        .map_or(self.known, |left| left.states())
                         .clone(),
                     deviations: Trajectory::default(),
                     cost: Cost::default(),

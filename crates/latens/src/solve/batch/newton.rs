@@ -510,7 +510,7 @@ impl<'a> Newton<'a> {
     pub fn variance_inflation(&self, iterate: &Iterate) -> Result<f64, Error> {
         const FEWEST_BLOCKS: usize = 20;
         /// Standard errors above what white noise would give.
-        const CLEAR_ERRORS: f64 = 5.0;
+        const CLEAR_STANDARD_ERRORS: f64 = 5.0;
         let channels = self.noise.measurement.len();
         let records = self.problem.records.iter();
         let longest = records.map(Record::len).max().unwrap_or(0);
@@ -537,7 +537,7 @@ impl<'a> Newton<'a> {
             }
             // of white noise the mean of `count` squares, each of mean 1 and variance 2
             let mean: f64 = sum / count;
-            let clear = mean > 1.0 + CLEAR_ERRORS * (2.0 / count).sqrt();
+            let clear = mean > 1.0 + CLEAR_STANDARD_ERRORS * (2.0 / count).sqrt();
             if clear { mean } else { 1.0 }
         };
         Ok(lengths.map(of_blocks).fold(1.0, f64::max))
