@@ -54,7 +54,7 @@ pub fn setting(message: impl Into<String>) -> Failure {
     Failure::Library(Error::Setting(message.into()))
 }
 
-/// The place of a name among others; `what` is what it is a name of.
+/// The place of a name among others; `noun` says what it is a name of.
 pub fn place(name: &str, names: &[&str], noun: &str) -> Result<usize> {
     suggest::find(name, names, noun).map_err(setting)
 }

@@ -38,7 +38,7 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c.to_owned())
 }
 
-/// Index of a name; `what` is what it is a name of.
+/// Index of a name; `noun` says what it is a name of.
 ///
 /// ```
 /// use latens_model::suggest::find;

@@ -246,7 +246,7 @@ fn heading(runs: &[Fit], title: &str, links: &[(&str, &str)]) -> String {
     header(title, &subtitle, links)
 }
 
-/// The top of a page, with links to its sections by id and name; `what` is HTML.
+/// The top of a page, with links to its sections by id and name; `subtitle` is HTML.
 pub fn header(title: &str, subtitle: &str, links: &[(&str, &str)]) -> String {
     let links = links.iter();
     let links = links.map(|(id, name)| format!("<a href=\"#{id}\">{}</a>", escape(name)));
