@@ -1,7 +1,7 @@
 //! `checksums.sha256`: the SHA-256 of every other file of a fit, in the form that `sha256sum -c` reads.
 //!
 //! It tells damage and changes by hand from what was written; whoever makes a folder to deceive makes
-//! the checksums too, so every number is checked for itself as well ([`super::check`]).
+//! the checksums too, so every number is checked for itself as well ([`mod@super::check`]).
 
 use super::CHECKSUMS;
 use crate::record::sha256;

@@ -238,15 +238,15 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
     let longest = records.iter().map(Record::len).max().unwrap_or(1);
     let fewest = 2 * walked.scales.scale.len();
     let window = (length.ceil() as usize).clamp(fewest, longest.max(fewest));
-    let alongs = records.par_iter().enumerate().map(|(k, record)| {
+    let by_record = records.par_iter().enumerate().map(|(k, record)| {
         let samples: usize = records.iter().map(Record::len).sum();
         let windows = (WINDOWED_SAMPLES / window).clamp(WINDOW_COUNTS.0, WINDOW_COUNTS.1);
         let share = (windows * record.len()).div_ceil(samples);
         along(model, walked, k, record, window, share)
     });
-    let alongs: Vec<Along> = alongs.collect();
-    let moments: Vec<Moment> = alongs.iter().flat_map(|a| a.moments.clone()).collect();
-    let mut states = states(model, records, walked, &alongs, &moments);
+    let by_record: Vec<Along> = by_record.collect();
+    let moments: Vec<Moment> = by_record.iter().flat_map(|a| a.moments.clone()).collect();
+    let mut states = states(model, records, walked, &by_record, &moments);
     let leaves = trial::simulate(model, records, prior, dt);
     if leaves.as_ref().is_some_and(|l| l.undefined) {
         // what a smoother says with equations that are no numbers is nothing
@@ -274,7 +274,7 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         range: walked.scales.range.clone(),
         window: window as f64 * walked.dt,
         window_samples: window,
-        together: together(model, &states, &alongs),
+        together: together(model, &states, &by_record),
         mirrored: mirrored(model, records, walked, &states),
         states,
         sensors: sensors::findings(model, records),
@@ -378,7 +378,7 @@ fn states(
     model: &Model,
     records: &[Record],
     walked: &Walked,
-    alongs: &[Along],
+    by_record: &[Along],
     moments: &[Moment],
 ) -> Vec<StateCheck> {
     let n = model.states.len();
@@ -387,7 +387,7 @@ fn states(
     let known = signals.as_ref().map_or(&model.system, |(m, _)| &m.system);
     let (felt, felt_for_sure) = (felt(&model.system), felt(known));
     let check_of = |(j, state): (usize, &crate::model::State)| {
-        let deviations = alongs
+        let deviations = by_record
             .iter()
             .flat_map(|a| a.deviations.iter().skip(j).step_by(n));
         let mut deviations: Vec<f64> = deviations.copied().collect();
@@ -515,16 +515,19 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
 }
 
 /// Groups of states of which only combinations are determined.
-fn together(model: &Model, states: &[StateCheck], alongs: &[Along]) -> Vec<Vec<String>> {
+fn together(model: &Model, states: &[StateCheck], by_record: &[Along]) -> Vec<Vec<String>> {
     let n = model.states.len();
     let open = |j: &usize| {
         let alone = [Sight::Measured, Sight::Isolated, Sight::ThroughNetwork];
         !alone.contains(&states[*j].sight)
     };
     let open: Vec<usize> = (0..n).filter(open).collect();
-    let count: f64 = alongs.iter().map(|a| a.count).sum();
+    let count: f64 = by_record.iter().map(|a| a.count).sum();
     let mean = |i: usize, j: usize| {
-        let sum: f64 = alongs.iter().map(|a| a.folded[open[i] * n + open[j]]).sum();
+        let sum: f64 = by_record
+            .iter()
+            .map(|a| a.folded[open[i] * n + open[j]])
+            .sum();
         sum / count
     };
     let Eigen { values, vectors } = Eigen::new(&Matrix::from_fn(open.len(), open.len(), mean));

@@ -248,7 +248,7 @@ pub(super) mod tests {
         header.extend([0x00, 0x02, b'I', b'M']);
         for bytes in [header, b"\x89HDF\r\n\x1a\n and so on".to_vec()] {
             let message = parse("a.mat", &bytes).unwrap_err().to_string();
-            assert!(message.starts_with("a.mat is a MATLAB 7.3 (HDF5_SIGNATURE) file"));
+            assert!(message.starts_with("a.mat is a MATLAB 7.3 (HDF5) file"));
             assert!(message.contains("'-v7'"), "{message}");
         }
         let message = parse("a.mat", b"t,V\n1,2\n").unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! A first θ for batch: networks fitted to what they must have put out.
 //!
 //! The known equations alone tell, with an uncertainty, what a network put out along the records
-//! ([`super::prepare::NetworkOutputs`]). Fitting it to that is plain regression by Levenberg–Marquardt,
+//! ([`NetworkOutputs`]). Fitting it to that is plain regression by Levenberg–Marquardt,
 //! each sample weighted by how well it is known.
 
 use rayon::prelude::*;
