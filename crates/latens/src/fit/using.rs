@@ -262,6 +262,12 @@ impl Fit {
             &source.file,
             &prediction,
         ));
+        warnings.extend(Warning::of_foreseen(
+            &self.facts,
+            model,
+            scored,
+            &prediction,
+        ));
         let changes = adapted.as_ref().map(|a| self.changes(&constants, a));
         Ok(Predicted {
             facts: PredictionFacts {

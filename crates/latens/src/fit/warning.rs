@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::facts::NORMAL_95_DEVIATIONS;
 use super::other_values::OtherValues;
 use super::{Facts, Fit, Prediction, Role};
 use crate::error::{Door, worded};
@@ -11,7 +12,7 @@ use crate::look::{
 };
 use crate::model::Model;
 use crate::numerics::Entry;
-use crate::record::Record;
+use crate::record::{Record, Source};
 use crate::text;
 
 /// Innovations are as expected while their mean square is within this factor of the filter's.
@@ -23,6 +24,8 @@ const NOTABLE_STEP: f64 = 0.1;
 /// Units of time are so many times each other, within this part.
 const TIME_UNIT_FACTORS: [f64; 7] = [24.0, 60.0, 1e3, 1440.0, 3600.0, 86_400.0, 1e6];
 const NEARLY_RATIO_PART: f64 = 0.02;
+/// Of the readings that were foreseen fewer than this part in their bands are no chance.
+const FEWEST_INSIDE_PART: f64 = 0.5;
 
 /// What to know before a result is used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,6 +151,15 @@ pub enum Warning {
         spread: f64,
         /// What training left unexplained.
         left: f64,
+    },
+    /// Readings of a record that was predicted lie outside of their bands.
+    OutsideBands {
+        /// The record.
+        file: String,
+        /// Its name.
+        channel: String,
+        /// The part of its readings that lies inside.
+        inside: f64,
     },
     /// There are no draws of θ.
     NoDraws {
@@ -351,6 +363,14 @@ impl Warning {
                 // a band that the data do not determine is known to its order of magnitude
                 format!("{} {unit}", text::digits(*spread, 1)).trim_end(),
                 format!("{} {unit}", text::digits(*left, 2)).trim_end()
+            ),
+            Self::OutsideBands {
+                file,
+                channel,
+                inside,
+            } => format!(
+                "{} of the readings of {channel} in {file} lie in the 95 % bands of their prediction: the fit is surer of itself than this record bears out",
+                text::percent(*inside)
             ),
             Self::NoDraws { fit } => format!(
                 "{fit} holds no draws of θ (its solver makes none, a stream has gone on learning, or its Latens was older): bands count the start alone"
@@ -629,6 +649,35 @@ impl Warning {
             }
         }
         warnings
+    }
+
+    /// Channels of a record whose readings lie outside of the bands that were foreseen for them. Errors of a prediction
+    /// go together over many samples, so that only few readings inside say anything.
+    pub(crate) fn of_foreseen(
+        facts: &Facts,
+        model: &Model,
+        source: &Source,
+        made: &Prediction,
+    ) -> Vec<Self> {
+        let channels = model.measurements.iter().enumerate();
+        let outside = channels.filter_map(|(c, channel)| {
+            let foreseen = made.outputs.column(c).zip(made.output_deviations.column(c));
+            let readings = (made.from..source.record.len()).map(|k| source.record.output(k)[c]);
+            let noise = facts.noise.measurement[c];
+            let inside = |(y, (output, deviation)): (f64, (f64, f64))| {
+                (y - output).powi(2)
+                    < NORMAL_95_DEVIATIONS.powi(2) * (deviation * deviation + noise)
+            };
+            let taken = readings.zip(foreseen).filter(|(y, _)| y.is_finite());
+            let inside: Vec<bool> = taken.map(inside).collect();
+            let part = inside.iter().filter(|inside| **inside).count() as f64 / inside.len() as f64;
+            (part < FEWEST_INSIDE_PART).then(|| Self::OutsideBands {
+                file: source.file.clone(),
+                channel: channel.name.clone(),
+                inside: part,
+            })
+        });
+        outside.collect()
     }
 
     /// Innovations that are not as large as the filter expects.

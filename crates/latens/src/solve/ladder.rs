@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::batch::disturbance::CLEAR_EVIDENCE_GAIN;
 use super::batch::regress::imitate;
 use super::checkpoint::{Earlier, Resumed};
 use super::starts::{self, Attempt, Kept, Seeded};
@@ -82,6 +83,11 @@ impl Tried {
     fn evidence(&self) -> f64 {
         let evidence = self.kept.best().evidence.as_ref();
         evidence.map_or(f64::NEG_INFINITY, |e| e.log)
+    }
+
+    /// The same under equations that hold exactly.
+    fn exact_evidence(&self) -> f64 {
+        self.evidence() - self.kept.best().disturbed.unwrap_or(0.0)
     }
 }
 
@@ -522,6 +528,15 @@ fn choose(
     mut stopped: bool,
     observer: &mut dyn Observer,
 ) -> Result<Climbed, Error> {
+    // a simpler function is not to be had for random disturbances: they have to do better than all that
+    // holds exactly
+    let white = tried.iter().filter(|t| explains_data(&t.kept));
+    let exact = white.map(Tried::exact_evidence);
+    let exact = exact.fold(f64::NEG_INFINITY, f64::max);
+    tried.retain(|t| {
+        let disturbed = explains_data(&t.kept) && t.kept.best().disturbed.is_some();
+        !disturbed || t.evidence() > exact + CLEAR_EVIDENCE_GAIN
+    });
     let white = tried.iter().filter(|t| explains_data(&t.kept));
     let best = white.map(Tried::evidence);
     let best = best.fold(f64::NEG_INFINITY, f64::max);

@@ -252,3 +252,60 @@ fn what_the_model_does_between_samples_is_named_where_it_matters() {
     let told = |f: &Finding| matches!(f, Finding::HeldInputs { .. });
     assert!(!findings.iter().any(told), "{findings:?}");
 }
+
+/// A car in gusts: what pushes it about is found by the evidence and told, and its constants do not answer for it.
+#[test]
+fn random_disturbances_are_told_from_noise() {
+    let text = r#"
+[time]
+step = 0.2
+[inputs]
+F = {}
+[states]
+s = { derivative = "v", start = 0 }
+v = { derivative = "(F - drag*v)/m", start = 5 }
+[unknowns]
+m = { guess = 2, positive = true }
+drag = { guess = 0.1, positive = true }
+[measurements]
+s = "s"
+[truth]
+m = 1.3
+drag = 0.2
+[simulation]
+steps = 800
+inputs = { F = "2 + 2*sin(0.3*t) + 1.5*cos(0.71*t)" }
+process_noise = { v = GUSTS }
+"#;
+    let fit = |gusts: &str, seed: u64| {
+        let model = Model::from_text("car", &text.replace("GUSTS", gusts)).unwrap();
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(NOISE))],
+            seed,
+            ..Simulation::default()
+        };
+        let record = simulate(&model, &simulation).unwrap();
+        fitted(&model, record)
+    };
+    for (gusts, seed) in [(0.3, 1), (0.2, 3)] {
+        let gusty = fit(&gusts.to_string(), seed);
+        let pushes = gusty.facts.findings.iter().find_map(|f| match f {
+            Finding::Disturbed { states, .. } => Some(states),
+            _ => None,
+        });
+        let pushes = pushes.unwrap_or_else(|| panic!("seed {seed}: nothing is told"));
+        let found = pushes[0].deviation / f64::sqrt(0.2);
+        assert_eq!(pushes[0].state, "v");
+        assert!(
+            (0.5..2.0).contains(&(found / gusts)),
+            "seed {seed}: {found}"
+        );
+        for (constant, truth) in gusty.facts.unknowns.iter().zip([1.3, 0.2]) {
+            let off = (constant.value - truth) / constant.std;
+            assert!(off.abs() < 4.0, "seed {seed}: {} {off}", constant.name);
+        }
+    }
+    for seed in 1..=3 {
+        assert!(fit("0", seed).facts.disturbed.is_none(), "seed {seed}");
+    }
+}

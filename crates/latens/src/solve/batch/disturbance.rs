@@ -14,13 +14,13 @@ use crate::numerics::objective::Noise;
 use crate::solve::Observer;
 use crate::solve::checkpoint::Stage;
 
-/// Levels of process noise, in decades below the first stage's, the tightest first: each begins at the states of the
+/// Levels of process noise, in decades below that of the first stage, the tightest first: each begins at the states of the
 /// one before.
-const LEVEL_DECADES: [f64; 5] = [2.0, 1.5, 1.0, 0.5, 0.0];
+const LEVEL_DECADES: [f64; 7] = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0];
 /// What ln p has to gain by a level alone, before anything is learned again …
-const PROMISING_GAIN: f64 = 1.0;
+const PROMISING_EVIDENCE_GAIN: f64 = 1.0;
 /// … and in the end: odds of twenty to one.
-const CLEAR_GAIN: f64 = 3.0;
+pub const CLEAR_EVIDENCE_GAIN: f64 = 3.0;
 
 /// A fit under process noise that the data ask for.
 pub(super) struct Disturbed {
@@ -60,7 +60,7 @@ pub(super) fn disturbed(
         if log
             > best
                 .as_ref()
-                .map_or(exact_log + PROMISING_GAIN, |(best, ..)| *best)
+                .map_or(exact_log + PROMISING_EVIDENCE_GAIN, |(best, ..)| *best)
         {
             best = Some((log, noise, level));
         }
@@ -74,7 +74,7 @@ pub(super) fn disturbed(
     }
     let newton = Newton::new(problem, prior, &noise);
     let gain = newton.evidence(&iterate, thinning)?.evidence.log - exact_log;
-    Ok((gain > CLEAR_GAIN).then_some(Disturbed {
+    Ok((gain > CLEAR_EVIDENCE_GAIN).then_some(Disturbed {
         noise,
         iterate,
         gain,

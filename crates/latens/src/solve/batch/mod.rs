@@ -15,7 +15,7 @@ pub(crate) mod again;
 pub(super) mod asked;
 mod cut;
 pub mod damping;
-mod disturbance;
+pub mod disturbance;
 pub mod evidence;
 mod newton;
 pub(super) mod place;
