@@ -54,10 +54,8 @@ pub fn learn(
     let Some(smooth) = between::smooth_inputs(&held) else {
         return Ok(held);
     };
-    let moving = Settings {
-        first_order: smooth.inputs.clone(),
-        ..settings.clone()
-    };
+    let mut moving = settings.clone();
+    moving.first_order.extend(smooth.inputs.clone());
     let mut quiet = Quiet::new(observer, Trial::MovingInputs);
     match learn_under(model, data, &moving, equipment, &mut quiet) {
         Ok(moving) => Ok(between::decided(held, moving, smooth)),
