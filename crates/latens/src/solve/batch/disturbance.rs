@@ -16,7 +16,7 @@ use crate::solve::checkpoint::Stage;
 
 /// Levels of process noise, in decades below that of the first stage, the tightest first: each begins at the states of the
 /// one before.
-const LEVEL_DECADES: [f64; 7] = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0];
+pub(super) const LEVEL_DECADES: [f64; 7] = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0];
 /// What ln p has to gain by a level alone, before anything is learned again …
 const PROMISING_EVIDENCE_GAIN: f64 = 1.0;
 /// … and in the end: odds of twenty to one.

@@ -188,8 +188,10 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
     }
     at.variance_inflation = variance_inflation;
     let mut disturbed = None;
-    let may_be_disturbed =
-        simulates && settings.estimate_noise && settings.process_variance.is_empty();
+    let may_be_disturbed = simulates
+        && at.tightness > disturbance::LEVEL_DECADES[0]
+        && settings.estimate_noise
+        && settings.process_variance.is_empty();
     if problem.noisy() && may_be_disturbed && variance_inflation == 1.0 && !stopped {
         let found = disturbance::disturbed(problem, &mut at, &iterate, &prior, &noise, observer)?;
         if let Some(found) = found {
