@@ -637,8 +637,10 @@ impl Warning {
             let (sum, count) = deviations.fold((0.0, 0.0), |(s, n), std| (s + std * std, n + 1.0));
             let spread = f64::sqrt(sum / count);
             let left = left_unexplained(facts, k, &channel.name);
-            // what bands were widened by is an error of the model, and not what training left open
-            if spread > left * facts.proof.map_or(1.0, |proof| proof.widening) {
+            // what bands were widened by is an error of the model, and not what training left open; nor is what pushes
+            // the states about
+            let widened = facts.proof.map_or(1.0, |proof| proof.widening);
+            if facts.disturbed.is_none() && spread > left * widened {
                 warnings.push(Self::BandsSpread {
                     file: file.into(),
                     channel: channel.name.clone(),
