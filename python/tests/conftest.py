@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,15 @@ import pytest
 import latens
 
 ROOT = Path(__file__).parents[2]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What a library does once a day for a user is done before the workers begin: ArviZ writes the day of its last
+    warning into the user's cache as it is imported, and of two that do so at once one fails."""
+    if not hasattr(config, "workerinput"):
+        with contextlib.suppress(ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import arviz  # noqa: F401
 
 SLIDE = """\
 name = "Slide"
