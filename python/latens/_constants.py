@@ -222,6 +222,15 @@ class Constant(Uncertain):
     population: Population | None = field(default=None, compare=False)
 
 
+def _skewed(constant: Constant) -> str:
+    """Its interval, where one side of it is more than half as long again as the other."""
+    if constant.interval is None or constant.bound or constant.fixed:
+        return ""
+    low, high = constant.interval
+    below, above = constant.value - low, high - constant.value
+    return f" (95 % within {low:.2g} to {high:.2g})" if max(below, above) > 1.5 * min(below, above) else ""
+
+
 class Constants(Mapping[str, Constant]):
     """The unknown constants of a fit, by name.
 
@@ -282,7 +291,7 @@ class Constants(Mapping[str, Constant]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        lines = (f"{name}: {c.value:.6g} ± {c.std:.2g} {c.unit}".rstrip() for name, c in self.items())
+        lines = (f"{name}: {c.value:.6g} ± {c.std:.2g} {c.unit}".rstrip() + _skewed(c) for name, c in self.items())
         return f"<latens.Constants {', '.join(lines)}>"
 
     def to_frame(self) -> pandas.DataFrame:

@@ -73,7 +73,7 @@ class Settings(TypedDict, total=False):
     """Learn constants that the model file fixes."""
 
     first_order: Sequence[str]
-    """Inputs that go straight to their next value over a sample, whatever the model file says; batch finds them itself where the file says nothing and an input moves smoothly."""
+    """Inputs that go straight to their next value over a sample, whatever the model file says; batch finds them itself where the file says nothing and an input goes on moving."""
 
     parameter_variance: float
     """Variance P_θ0 of θ before the data; given, batch does not estimate it."""

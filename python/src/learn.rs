@@ -53,6 +53,10 @@ impl Reporter {
 }
 
 impl Observer for Reporter {
+    fn goes_on(&mut self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         if self.last.elapsed() < REPORT_INTERVAL {
             return !self.stop.load(Ordering::Relaxed);

@@ -54,6 +54,10 @@ pub fn with_threads(threads: Option<usize>) -> Result<Arc<ThreadPool>, Error> {
 struct Stoppable<'s>(&'s AtomicBool);
 
 impl Observer for Stoppable<'_> {
+    fn goes_on(&mut self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+
     fn progress(&mut self, _: &Progress) -> bool {
         !self.0.load(Ordering::Relaxed)
     }

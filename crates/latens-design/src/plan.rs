@@ -404,7 +404,7 @@ impl Setup {
         } else {
             regulated(stepper, &mut record, theta, &self.start, feedback)
         };
-        let outputs = score::outputs(stepper, &record, theta, &states);
+        let outputs = score::outputs(stepper.system(), &record, theta, &states);
         if !states.is_finite() || !outputs.is_finite() {
             return None;
         }

@@ -3,7 +3,6 @@
 use latens::fit::{Constant, Facts};
 use latens::model::Model;
 use latens::numerics::score;
-use latens::numerics::step::Stepper;
 use latens::solve::{Observer, PassReport, Progress};
 use latens::{Error, Fit, Job, Role, Track, Watch};
 
@@ -53,9 +52,8 @@ fn parts(fit: &Fit) -> Vec<f64> {
     let tracks = tracks.filter(|t| fit.facts_of(t).role == Role::Validate);
     let of_track = |track: &Track| -> Vec<f64> {
         let record = &track.record;
-        let (model, dt) = (&fit.model, fit.facts.sample_time);
-        let stepper = Stepper::over(model, &model.system, dt, [record]);
-        let said = score::outputs(&stepper, record, &fit.theta, &track.free_run);
+        let model = &fit.model;
+        let said = score::outputs(&model.system, record, &fit.theta, &track.free_run);
         let channels = model.measurements.len();
         let range = |j: usize| {
             let values = record.outputs.iter().skip(j).step_by(channels);
@@ -97,6 +95,10 @@ pub fn refit(fit: &Fit, model: Model, stop: &(dyn Fn() -> bool + Sync)) -> Resul
 struct Stopping<'s>(&'s (dyn Fn() -> bool + Sync));
 
 impl Observer for Stopping<'_> {
+    fn goes_on(&mut self) -> bool {
+        !(self.0)()
+    }
+
     fn progress(&mut self, _: &Progress) -> bool {
         !(self.0)()
     }

@@ -319,6 +319,7 @@ fn filter(exported: &Exported, prefix: &str) -> String {
             ("MEASURED", &list(&setting.noise.measurement)),
             ("STARTMEAN", &list(&setting.noise.start_mean)),
             ("SCALE", &list(&setting.scale)),
+            ("STARTVARIANCE", &list(&setting.noise.start)),
             ("SHOWS", &shows.join(", ")),
             ("GATE", &number(Options::default().gate)),
             ("LOST", &number(LOST_SCALES)),
@@ -445,7 +446,7 @@ impl Language for C<'_> {
             return format!("{a} {sign} {b} ? 1.0 : 0.0");
         }
         match op {
-            Binary::Power => format!("pow({a}, {b})"),
+            Binary::Power | Binary::VaryingPower => format!("pow({a}, {b})"),
             Binary::Atan2 => format!("atan2({a}, {b})"),
             Binary::Min => format!("{a} <= {b} ? {a} : {b}"),
             Binary::Max => format!("{b} <= {a} ? {a} : {b}"),

@@ -320,7 +320,7 @@ impl Language for Script<'_> {
             return format!("{a} {sign} {b} ? 1 : 0");
         }
         match op {
-            Binary::Power => format!("{a} ** {b}"),
+            Binary::Power | Binary::VaryingPower => format!("{a} ** {b}"),
             Binary::Atan2 => format!("Math.atan2({a}, {b})"),
             Binary::Min => format!("{a} <= {b} ? {a} : {b}"),
             Binary::Max => format!("{b} <= {a} ? {a} : {b}"),

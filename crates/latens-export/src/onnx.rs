@@ -374,7 +374,7 @@ impl Language for Onnx<'_> {
             Binary::Subtract => "Sub",
             Binary::Multiply => "Mul",
             Binary::Divide => "Div",
-            Binary::Power => "Pow",
+            Binary::Power | Binary::VaryingPower => "Pow",
             Binary::Less => "Less",
             Binary::LessEqual => "LessOrEqual",
             Binary::Equal | Binary::NotEqual => "Equal",
@@ -388,9 +388,12 @@ impl Language for Onnx<'_> {
             }
         };
         match op {
-            Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide | Binary::Power => {
-                self.op(simple, &[a, b])
-            }
+            Binary::Add
+            | Binary::Subtract
+            | Binary::Multiply
+            | Binary::Divide
+            | Binary::Power
+            | Binary::VaryingPower => self.op(simple, &[a, b]),
             Binary::And | Binary::Or => {
                 let (a, b) = (self.cast(a, Kind::Bool), self.cast(b, Kind::Bool));
                 let both = self.op(simple, &[&a, &b]);

@@ -275,7 +275,7 @@ impl Language for Python<'_> {
             return format!("1.0 * ({a} {sign} {b})");
         }
         match op {
-            Binary::Power => format!("{a} ** {b}"),
+            Binary::Power | Binary::VaryingPower => format!("{a} ** {b}"),
             Binary::Atan2 => format!("L.atan2({a}, {b})"),
             Binary::Min => format!("L.where({a} <= {b}, {a}, {b})"),
             Binary::Max => format!("L.where({b} <= {a}, {a}, {b})"),

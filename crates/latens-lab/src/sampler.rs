@@ -88,7 +88,7 @@ impl Posterior<'_> {
         for ((record, (mean, variance)), start) in records {
             cost += half_square(start.iter().zip(mean).map(|(x, m)| x - m), variance);
             let run = score::free_run(&self.stepper, record, theta, start);
-            let outputs = score::outputs(&self.stepper, record, theta, &run);
+            let outputs = score::outputs(self.stepper.system(), record, theta, &run);
             for k in 0..record.len() {
                 cost += data_term(record.output(k), outputs.row(k), &self.variances);
             }

@@ -144,6 +144,7 @@ impl Graph {
             (Multiply, _, Some(-1.0)) => self.unary(Unary::Negate, a),
             (Subtract, ..) if a == b => self.constant(0.0),
             (Power, _, Some(y)) if y == y.round() && y.abs() <= 64.0 => self.powi(a, y as i32),
+            (Power, _, None) => self.intern(Node::Binary(VaryingPower, a, b)),
             // a commutative pair is one node whichever way it is written
             (Add | Multiply, ..) if a > b => self.intern(Node::Binary(op, b, a)),
             _ => self.intern(Node::Binary(op, a, b)),

@@ -163,7 +163,7 @@ settings! {
         Parameters free: Constants = Default::default(), "NAME",
             "Learn constants that the model file fixes";
         Parameters first_order: Inputs = Default::default(), "INPUT",
-            "Inputs that go straight to their next value over a sample, whatever the model file says; batch finds them itself where the file says nothing and an input moves smoothly";
+            "Inputs that go straight to their next value over a sample, whatever the model file says; batch finds them itself where the file says nothing and an input goes on moving";
         Parameters parameter_variance: Positive = 1.0, "V",
             "Variance P_θ0 of θ before the data; given, batch does not estimate it";
         Parameters estimate_prior: Flag = false, "BOOL",

@@ -337,6 +337,9 @@ impl Tape {
                 }
                 let (name, given) = match *instruction {
                     Instruction::Unary(op, a) => (format!("{op:?}").to_lowercase(), vec![slots[a]]),
+                    Instruction::Binary(Binary::VaryingPower, a, b) => {
+                        ("power".into(), vec![slots[a], slots[b]])
+                    }
                     Instruction::Binary(op, a, b) => {
                         (format!("{op:?}").to_lowercase(), vec![slots[a], slots[b]])
                     }

@@ -127,7 +127,9 @@ fn constants(found: &Comparison) -> String {
     let mut rows = vec![header];
     let shown = |constant: &Constant| {
         let (value, std) = text::uncertain(constant.value, constant.std);
-        format!("{value} ± {std}{}", mark(constant))
+        let skewed = constant.skewed().map(|s| format!(" ({s})"));
+        let skewed = skewed.unwrap_or_default();
+        format!("{value} ± {std}{}{skewed}", mark(constant))
     };
     for (name, unit) in names {
         let mut row = vec![name.to_string(), unit.to_string()];

@@ -117,6 +117,7 @@ fn formulas(found: &Distilled, has_files: bool) -> String {
             "value".into(),
             "±".into(),
             "unit".into(),
+            String::new(),
         ]];
         for constant in &best.constants {
             let (value, std) = text::uncertain(constant.value, constant.std);
@@ -125,6 +126,7 @@ fn formulas(found: &Distilled, has_files: bool) -> String {
                 value,
                 std,
                 escape(&constant.unit),
+                constant.skewed().unwrap_or_default(),
             ]);
         }
         content += &table("The unknown constants with formula 1.", &rows);

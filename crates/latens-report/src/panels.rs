@@ -1,7 +1,6 @@
 //! The states over time, as the page draws them: thinned, and packed as text.
 
 use latens::numerics::score;
-use latens::numerics::step::Stepper;
 use serde_json::{Value, json};
 
 use crate::{base64, thin};
@@ -176,14 +175,12 @@ fn measurement(tracks: &[TrackOfRun], channel: usize, name: &str, unit: &str) ->
         let Some(channel) = model.measurements.iter().position(|m| m.name == name) else {
             continue;
         };
-        let dt = fit.facts.sample_time;
-        let stepper = Stepper::over(model, &model.system, dt, [&track.record]);
         for (kind, states) in [
             ("estimate", &track.smoothed),
             ("one_step", &track.one_step),
             ("free_run", &track.free_run),
         ] {
-            let outputs = score::outputs(&stepper, &track.record, theta, states);
+            let outputs = score::outputs(&model.system, &track.record, theta, states);
             let values = outputs.column(channel).collect();
             signals.push(Signal::new(kind, run, values));
         }

@@ -40,7 +40,7 @@ pub fn json(shown: &Fit) -> Option<Value> {
         json!({
             "kind": if hidden.contains(&i) { "hidden state" } else { "measured state" },
             "reach": reach(met),
-            "most": MOST_RANGES * 2.0 * facts.scales.scale[i],
+            "most": MOST_RANGES * 2.0 * facts.scales.start_deviation(i),
         })
     });
     let outputs = facts.scales.range.iter().map(|range| MOST_RANGES * range);

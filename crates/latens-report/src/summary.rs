@@ -88,13 +88,13 @@ fn own_values(facts: &Facts) -> String {
 fn constants(model: &Model, facts: &Facts) -> String {
     let learned = facts.unknowns.iter().map(|c| {
         let (value, std) = text::uncertain(c.value, c.std);
-        let remark = c.remark().unwrap_or_default();
+        let remarks: Vec<String> = c.skewed().into_iter().chain(c.remark()).collect();
         vec![
             c.name.clone(),
             value,
             format!("± {std}"),
             c.unit.clone(),
-            remark,
+            remarks.join("; "),
         ]
     });
     let fixed = model.fixed.iter().map(|f| {

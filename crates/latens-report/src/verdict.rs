@@ -50,7 +50,9 @@ pub fn contradictions(facts: &Facts) -> Vec<String> {
     let contradicting = facts.findings.iter().filter(|f| f.contradicts());
     contradicting
         .map(|finding| {
-            let subject = if finding.is_of_channel() {
+            let subject = if finding.is_of_record() {
+                "A record contradicts this fit"
+            } else if finding.is_of_channel() {
                 "A sensor contradicts this fit"
             } else {
                 "The residuals contradict this model"
@@ -214,12 +216,8 @@ fn trust(model: &Model, facts: &Facts) -> String {
             text::percent(DETERMINED_SCALE_PART)
         ));
     } else if !hidden.is_empty() {
-        let verb = if hidden.len() == 1 { "is" } else { "are" };
-        parts.push(format!(
-            "{} {verb} well determined by the data along the record{}",
-            text::list(&hidden),
-            words::up_to_sign(facts)
-        ));
+        let said = words::small_deviations(facts, hidden.len() > 1, " by the data");
+        parts.push(format!("{} {said}", text::list(&hidden)));
     }
     if !unseen.is_empty() {
         parts.push(format!(
@@ -287,8 +285,9 @@ pub fn next(facts: &Facts, name: &str) -> String {
     let trained = worst(facts, Role::Train).map_or(0.0, |w| w.0);
     let poor = poor(facts);
     let poor: Vec<&str> = poor.iter().map(String::as_str).collect();
-    // what a faulty sensor spoiled no other start mends
-    let sensor = facts.findings.iter().any(Finding::is_of_channel);
+    // what a faulty sensor or a gap spoiled no other start mends
+    let of_data = |f: &Finding| f.is_of_channel() || f.is_of_record() && f.contradicts();
+    let sensor = facts.findings.iter().any(of_data);
     if facts.stopped && !failed {
         format!("go on with --resume {name}")
     } else if let Some(remedy) = remedy(facts).filter(|_| sensor || !failed && trained < POOR_ERROR)

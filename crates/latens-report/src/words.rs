@@ -44,7 +44,10 @@ pub fn summary(model: &Model, facts: &Facts) -> Vec<String> {
     lines
 }
 
-/// What tests show of residuals that no finding is made of: it is significant, and small.
+/// A part of the residuals' variance that is no small one.
+const LARGE_EXPLAINED_PART: f64 = 0.3;
+
+/// What tests show of residuals that no finding is made of: it is significant, and small or of few readings.
 fn residuals(facts: &Facts) -> Vec<String> {
     // what pushes the states about shows in a free run
     if facts.disturbed.is_some() {
@@ -58,11 +61,17 @@ fn residuals(facts: &Facts) -> Vec<String> {
     let line = |channel: &str| {
         let of_channel = rejected.iter().filter(|t| t.channel == channel);
         let strongest = of_channel.min_by(|a, b| a.p_adjusted.total_cmp(&b.p_adjusted))?;
+        let explained = strongest.explained.unwrap_or(0.0);
         let part = strongest.explained.map_or(String::new(), |part| {
             format!(", {} of their variance", text::percent(part.max(1e-6)))
         });
+        let consequence = if explained > LARGE_EXPLAINED_PART {
+            "which speaks against the model, though of so few readings it may be chance"
+        } else {
+            "which is too little to contradict the model"
+        };
         Some(format!(
-            "the residuals of {channel} are not noise alone: {} (p {}{part}), which is too little to contradict the model",
+            "the residuals of {channel} are not noise alone: {} (p {}{part}), {consequence}",
             strongest.words(),
             p_value(strongest.p_adjusted)
         ))
@@ -122,7 +131,8 @@ fn contradicted(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     let against = |sensor: bool| {
         let contradicting = facts.findings.iter().filter(|f| f.contradicts());
-        let chosen = contradicting.filter(|f| f.is_of_channel() == sensor && !f.is_of_steps());
+        let chosen = contradicting
+            .filter(|f| f.is_of_channel() == sensor && !f.is_of_steps() && !f.is_of_record());
         let mut channels: Vec<&str> = chosen.map(Finding::channel).collect();
         channels.dedup();
         channels
@@ -139,6 +149,15 @@ fn contradicted(facts: &Facts) -> Vec<String> {
             "do not take this model for right: the misfit of {} contradicts it (see the warnings)",
             text::list(&residuals)
         ));
+    }
+    if facts.disturbed.is_some() {
+        lines.push("the equations do not hold exactly: something pushes the states about at random, or a term is missing (see the warnings)".into());
+    }
+    if (facts.findings.iter()).any(|f| f.is_of_record() && f.contradicts()) {
+        lines.push(
+            "do not judge the model by this fit: over gaps of a record nobody knows the inputs (see the warnings)"
+                .into(),
+        );
     }
     if facts.findings.iter().any(Finding::is_of_steps) {
         lines.push(
@@ -290,20 +309,14 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     match (hidden.is_empty(), poor.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "{}{}, which no sensor saw, {} well determined along the record{}{}",
+            "{}{}, which no sensor saw, {}",
             if warned(facts, &hidden) {
                 "with what was learned, "
             } else {
                 ""
             },
             text::list(&hidden),
-            if hidden.len() == 1 { "is" } else { "are" },
-            up_to_sign(facts),
-            if facts.findings.iter().any(Finding::contradicts) {
-                ", if the model is right"
-            } else {
-                ""
-            }
+            small_deviations(facts, hidden.len() > 1, "")
         )),
         (false, false) => Some(format!(
             "poorly determined, with a standard deviation above {} of the scale over part of the record: {}",
@@ -313,8 +326,43 @@ fn hidden(model: &Model, facts: &Facts) -> Option<String> {
     }
 }
 
+/// What is said of hidden states whose deviations are small along the records: that they are well determined, or on what
+/// that rests which something else in the fit denies. `by` is put in after "well determined".
+pub fn small_deviations(facts: &Facts, several: bool, by: &str) -> String {
+    let (is, has) = if several {
+        ("are", "have")
+    } else {
+        ("is", "has")
+    };
+    let rests_on = if facts.is_distrusted() {
+        "a fit that is not to be used"
+    } else if facts.findings.iter().any(Finding::contradicts) {
+        "equations that the misfit contradicts"
+    } else if is_not_noise(facts) {
+        "equations whose residuals are not noise alone"
+    } else if !facts.other_values.is_empty() {
+        "these values of the constants, beside which others explain the records nearly as well"
+    } else if facts.disturbed.is_some() {
+        "disturbances that are random, as noise is"
+    } else {
+        return format!(
+            "{is} well determined{by} along the record{}",
+            up_to_sign(facts)
+        );
+    };
+    format!("{has} small deviations along the record, which rest on {rests_on}")
+}
+
+/// Whether residuals are not noise alone and the fit knows it, or most of them is something else, however few readings
+/// there are to prove that it contradicts the model.
+fn is_not_noise(facts: &Facts) -> bool {
+    const MOST_OF_VARIANCE: f64 = 0.5;
+    let mut rejected = facts.residuals.iter().filter(|t| t.is_rejected());
+    rejected.any(|t| facts.contradicted || t.explained.is_some_and(|part| part > MOST_OF_VARIANCE))
+}
+
 /// What a state is not determined by that nothing tells from its mirror image.
-pub fn up_to_sign(facts: &Facts) -> String {
+fn up_to_sign(facts: &Facts) -> String {
     let open = facts.warnings.iter().filter_map(|warning| match warning {
         Warning::SignOpen { states } => Some(states.iter().map(String::as_str)),
         _ => None,

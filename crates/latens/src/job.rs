@@ -450,6 +450,10 @@ impl Observer for Listener<'_> {
         self.watch.trying(trial);
     }
 
+    fn goes_on(&mut self) -> bool {
+        self.watch.goes_on()
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         self.watch.progress(progress)
     }

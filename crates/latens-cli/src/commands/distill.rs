@@ -240,7 +240,9 @@ fn table(fit: &Fit, found: &Distilled, seconds: f64, place: Option<&Path>) -> St
             } else {
                 format!(" {}", constant.unit)
             };
-            out += &format!("  {} = {value} ± {std}{unit}\n", constant.name);
+            let skewed = constant.skewed().map(|s| format!(", {s}"));
+            let skewed = skewed.unwrap_or_default();
+            out += &format!("  {} = {value} ± {std}{unit}{skewed}\n", constant.name);
         }
     }
     if let Some(place) = place {

@@ -273,6 +273,10 @@ impl Observer for Display {
         self.trial = trial;
     }
 
+    fn goes_on(&mut self) -> bool {
+        !interrupt::asked()
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         let now = self.seconds();
         self.pace.step(now, progress);

@@ -66,6 +66,10 @@ impl Observer for Steps {
         }
     }
 
+    fn goes_on(&mut self) -> bool {
+        !interrupt::asked()
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         if progress.passes > 1 && !self.said.contains("held back") {
             let done = progress.pass - 1;

@@ -12,6 +12,9 @@ static const double start_mean[N] = {
 static const double scale[N] = {
 @SCALE@
 };
+static const double start_variance[N] = {
+@STARTVARIANCE@
+};
 /* The state that a measurement shows as it is, or -1. */
 static const int shows[Y] = {@SHOWS@};
 
@@ -44,7 +47,7 @@ static void start_again(PRE_filter *f, const double *y)
     for (i = 0; i < N * N; i++)
         f->P[i] = 0.0;
     for (i = 0; i < N; i++) {
-        f->P[i * N + i] = scale[i] * scale[i];
+        f->P[i * N + i] = start_variance[i];
         f->foreseen[i] = f->x[i];
     }
 }

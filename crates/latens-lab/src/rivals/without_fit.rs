@@ -175,6 +175,6 @@ fn scored(outcome: &Outcome, source: &Source, role: Role, run: &Trajectory) -> R
     let (model, record) = (&outcome.model, &source.record);
     let stepper = Stepper::over(model, &model.system, outcome.dt, [record]);
     let blank = vec![0.0; model.system.parameters()];
-    let outputs = score::outputs(&stepper, record, &blank, run);
+    let outputs = score::outputs(stepper.system(), record, &blank, run);
     RecordFacts::of_free_run(model, source, role, record, &outputs, run)
 }

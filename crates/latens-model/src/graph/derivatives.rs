@@ -195,8 +195,8 @@ impl Graph {
                 let numerator = self.subtract(da, product);
                 self.divide(numerator, b)
             }
-            Power => {
-                // b a^(b−1) a' + a^b ln(a) b'; the second term only where the exponent varies
+            Power | VaryingPower => {
+                // b a^(b−1) a' + a^b ln(a) b'; the second term only where the exponent varies, and none at a = 0
                 let one = self.constant(1.0);
                 let lower = self.subtract(b, one);
                 let power = self.binary(Power, a, lower);
@@ -210,6 +210,7 @@ impl Graph {
                 }
                 let log = self.unary(Unary::Log, a);
                 let slope = self.multiply(node, log);
+                let slope = self.unless_zero(a, slope);
                 let right = self.multiply(slope, db);
                 self.add(left, right)
             }

@@ -41,7 +41,11 @@ pub enum Binary {
     Subtract,
     Multiply,
     Divide,
+    /// Of an exponent that is a number.
     Power,
+    /// Of an exponent that may change: a negative base is outside of its domain. At whole exponents a power of
+    /// it would be a number, beside exponents at which there is none.
+    VaryingPower,
     Atan2,
     Min,
     Max,
@@ -96,6 +100,8 @@ impl Binary {
             Binary::Multiply => x * y,
             Binary::Divide => x / y,
             Binary::Power => x.powf(y),
+            Binary::VaryingPower if x < 0.0 => f64::NAN,
+            Binary::VaryingPower => x.powf(y),
             Binary::Atan2 => x.atan2(y),
             Binary::Min => {
                 if x <= y {

@@ -1,3 +1,4 @@
 //! What the pages and figures say of a fit.
 
 mod learned;
+mod sentences;

@@ -73,7 +73,7 @@ impl Smoother<'_> {
             Mode::Filter => pass.means.mean.clone(),
         };
         for group in draws.chunks(DRAWS_PER_GROUP) {
-            let driven = self.driven(states, group);
+            let driven = self.driven(states, group, &pass.by_theta);
             let moved: Vec<Vec<f64>> = (0..group.len())
                 .into_par_iter()
                 .map(|k| {
@@ -135,7 +135,7 @@ impl Smoother<'_> {
         });
         let still = self.backward(&pass, &pass.means);
         for group in draws.chunks(DRAWS_PER_GROUP) {
-            let driven = self.driven(states, group);
+            let driven = self.driven(states, group, &pass.by_theta);
             for (k, draw) in group.iter().enumerate() {
                 let of_draw = driven.iter().skip(k).step_by(group.len());
                 let moved = self.backward(&pass, &self.carried(&pass, of_draw.copied()));

@@ -151,48 +151,35 @@ impl Smoother<'_> {
         let system = self.stepper.system();
         let (n, c, p) = (system.states(), system.measurements(), self.theta.len());
         let (rows, channels) = (self.stepper.rows(), system.unknown_channels());
-        let room = || {
-            let alone = (!channels.is_empty()).then(|| system.workspace::<f64>());
-            let steps = vec![self.stepper.linearised(); LANES];
-            (self.stepper.lane_scratch(), steps, alone)
-        };
+        let height = rows.len() + channels.len();
         let samples = self.record.len();
         let mut b = vec![0.0; p];
         for first in (0..samples).step_by(PIECE_SAMPLES * MOST_PIECES) {
             let pieces = (first..samples.min(first + PIECE_SAMPLES * MOST_PIECES)).into_par_iter();
             let pieces = pieces.step_by(PIECE_SAMPLES);
-            let sums = pieces.map_init(room, |(scratch, steps, alone), first| {
-                let mut b = vec![0.0; p];
-                let end = samples.min(first + PIECE_SAMPLES);
-                for first in (first..end).step_by(LANES) {
-                    let samples = first..end.min(first + LANES);
-                    let without = usize::from(first == 0);
-                    let from = self.departures(states, first + without..samples.end);
-                    if !from.is_empty() {
-                        let steps = &mut steps[without..];
-                        self.stepper.linearise_lanes(scratch, &from, true, steps);
-                    }
-                    if let Some(ws) = alone {
-                        let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
-                        for (i, step) in samples.clone().zip(steps.iter_mut()) {
-                            let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
-                            system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
+            let sums = pieces.map_init(
+                || self.theta_room(),
+                |room, first| {
+                    let mut b = vec![0.0; p];
+                    let end = samples.min(first + PIECE_SAMPLES);
+                    for first in (first..end).step_by(LANES) {
+                        let samples = first..end.min(first + LANES);
+                        let by_theta =
+                            self.rows_by_theta(room, states, samples.clone(), &pass.by_theta);
+                        for (i, by_theta) in samples.zip(by_theta.chunks_exact(height * p)) {
+                            let costate = &costates.arrival[i * n..(i + 1) * n];
+                            let pull = &costates.channel[i * c..(i + 1) * c];
+                            let arrived = rows.iter().map(|&row| -costate[row]);
+                            let seen = channels.iter().map(|&channel| pull[channel]);
+                            let factors = arrived.chain(seen).zip(by_theta.chunks_exact(p));
+                            for (factor, row) in factors {
+                                b.iter_mut().zip(row).for_each(|(b, f)| *b += factor * f);
+                            }
                         }
                     }
-                    for (i, step) in samples.zip(steps.iter()) {
-                        let costate = &costates.arrival[i * n..(i + 1) * n];
-                        let pull = &costates.channel[i * c..(i + 1) * c];
-                        let arrived = rows.iter().map(|&row| -costate[row]);
-                        let arrived = arrived.zip(step.f_theta.chunks_exact(p));
-                        let seen = channels.iter().map(|&channel| pull[channel]);
-                        let seen = seen.zip(step.h_theta.chunks_exact(p));
-                        for (factor, row) in arrived.filter(|_| i > 0).chain(seen) {
-                            b.iter_mut().zip(row).for_each(|(b, f)| *b += factor * f);
-                        }
-                    }
-                }
-                b
-            });
+                    b
+                },
+            );
             for sum in sums.collect::<Vec<_>>() {
                 b.iter_mut().zip(&sum).for_each(|(b, s)| *b += s);
             }

@@ -9,6 +9,7 @@ pub mod joint;
 pub mod kalman;
 pub mod pass;
 mod sensitivity;
+mod shift;
 pub mod smoother;
 
 pub use bands::{Bands, Mode};

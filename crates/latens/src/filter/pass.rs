@@ -16,7 +16,7 @@ use super::kalman::StateFilter;
 use super::sensitivity::{Coefficients, Sensitivity};
 use super::smoother::Smoother;
 use crate::model::simd::LANES;
-use crate::model::small::{apply, apply_transposed, dot, dot_long, multiply, sandwich, transpose};
+use crate::model::small::{apply, apply_transposed, dot, multiply, sandwich, transpose};
 use crate::model::{Point, Workspace};
 use crate::numerics::Trajectory;
 use crate::numerics::linalg::normal::NormalEquations;
@@ -26,7 +26,7 @@ use crate::numerics::step::{Departure, LaneScratch, Linearised};
 /// the threads less often. Measured on Hodgkin–Huxley, 128 to 512 differ by a few per cent.
 const BLOCK_SAMPLES: usize = 256;
 /// Samples that a thread linearises in one go.
-const PIECE_SAMPLES: usize = 32;
+pub(super) const PIECE_SAMPLES: usize = 32;
 
 /// What the forward pass leaves for the backward one.
 pub struct Forward {
@@ -35,8 +35,10 @@ pub struct Forward {
     pub(crate) f_x: Vec<f64>,
     /// Of each sample's channels: row H, gain K, variance s of the innovation (0 where missing).
     pub(crate) h: Vec<f64>,
-    gain: Vec<f64>,
+    pub(crate) gain: Vec<f64>,
     pub(crate) variance: Vec<f64>,
+    /// Of each sample the rows of F_θ and H_θ, where they are kept.
+    pub(crate) by_theta: Vec<f64>,
 }
 
 /// What of a forward pass depends on θ to first order: means m and innovations ν.
@@ -117,6 +119,11 @@ impl Forward {
         -0.5 * (self.log_variance() + count * (factor.ln() + consistency / factor))
     }
 
+    /// The filter's mean at a sample, as an increment.
+    pub(crate) fn mean(&self, i: usize, n: usize) -> &[f64] {
+        &self.means.mean[i * n..(i + 1) * n]
+    }
+
     /// The filter's covariance at a sample.
     pub(crate) fn covariance(&self, i: usize, n: usize) -> &[f64] {
         &self.covariance[i * n * n..(i + 1) * n * n]
@@ -153,6 +160,7 @@ impl Forward {
             h: vec![0.0; samples * c * n],
             gain: vec![0.0; samples * c * n],
             variance: vec![0.0; samples * c],
+            by_theta: vec![],
         }
     }
 
@@ -244,6 +252,8 @@ impl Smoother<'_> {
         let from_mean: Vec<f64> = from_mean.map(|(m, x)| m - x).collect();
         let mut filter = StateFilter::new(&from_mean, &self.noise.start);
         let with_theta = equations.is_some();
+        let kept_width = if with_theta { self.kept_width() } else { 0 };
+        let mut by_theta = Vec::with_capacity(self.record.len() * kept_width);
         let rows = equations.as_ref().map(|(_, rows)| *rows);
         let mut counts = vec![rows.map_or(0, |rows| rows.phase); c];
         let channels = system.unknown_channels().len();
@@ -279,6 +289,11 @@ impl Smoother<'_> {
             if let (Some(coefficients), Some(before)) = (&mut coefficients, &coefficients_before) {
                 coefficients.follow(before);
             }
+            if kept_width > 0 {
+                let steps = steps[..block.mean.len() / n].iter();
+                let rows = steps.flat_map(|step| [&step.f_theta, &step.h_theta]);
+                rows.for_each(|rows| by_theta.extend_from_slice(rows));
+            }
             let on = || self.filter(&mut filter, block, coefficients.as_mut(), &mut counts);
             let ahead = || {
                 if let Some(next) = later.first_mut() {
@@ -298,6 +313,7 @@ impl Smoother<'_> {
             rest = later;
         }
         propagate(&coefficients_before, &steps_before);
+        pass.by_theta = by_theta;
         pass
     }
 
@@ -443,99 +459,6 @@ impl Smoother<'_> {
         }
     }
 
-    /// The means of a forward pass where θ has changed by `increment`: the defects grow by F_θ δθ,
-    /// gains and covariances stay.
-    #[doc(hidden)]
-    pub fn shift(&self, states: &Trajectory, increment: &[f64], pass: &Forward) -> Means {
-        let driven = self.driven(states, &[increment]);
-        self.carried(pass, driven.iter().copied())
-    }
-
-    /// F_θ δθ of each sample, of its unknown rows, and H_θ δθ, of its unknown channels; of each increment.
-    pub(crate) fn driven<T: AsRef<[f64]> + Sync>(
-        &self,
-        states: &Trajectory,
-        increments: &[T],
-    ) -> Vec<f64> {
-        let system = self.stepper.system();
-        let (rows, channels) = (self.stepper.rows().len(), system.unknown_channels().len());
-        let width = (rows + channels) * increments.len();
-        let mut driven = vec![0.0; self.record.len() * width];
-        let room = || {
-            let alone = (channels > 0).then(|| system.workspace::<f64>());
-            let steps = vec![self.stepper.linearised(); LANES];
-            (self.stepper.lane_scratch(), steps, alone)
-        };
-        let pieces = driven.par_chunks_mut((PIECE_SAMPLES * width).max(1));
-        pieces
-            .enumerate()
-            .for_each_init(room, |(scratch, steps, alone), (piece, driven)| {
-                for (k, driven) in driven.chunks_mut((LANES * width).max(1)).enumerate() {
-                    let first = piece * PIECE_SAMPLES + k * LANES;
-                    let samples = first..first + driven.len() / width;
-                    let without = usize::from(first == 0);
-                    steps[0].f_theta.fill(0.0);
-                    let from = self.departures(states, samples.start + without..samples.end);
-                    if !from.is_empty() {
-                        let steps = &mut steps[without..];
-                        self.stepper.linearise_lanes(scratch, &from, true, steps);
-                    }
-                    if let Some(ws) = alone {
-                        let (n, c) = (system.states(), system.measurements());
-                        let (mut h, mut h_x) = (vec![0.0; c], vec![0.0; c * n]);
-                        for (i, step) in samples.zip(steps.iter_mut()) {
-                            let (at, h_theta) = (self.point(i, states.row(i)), &mut step.h_theta);
-                            system.linearise_measurement_all(ws, at, &mut h, &mut h_x, h_theta);
-                        }
-                    }
-                    for (driven, step) in driven.chunks_exact_mut(width).zip(steps.iter()) {
-                        let rows = [&step.f_theta, &step.h_theta].into_iter();
-                        let rows = rows.flat_map(|rows| rows.chunks_exact(self.theta.len()));
-                        for (driven, row) in driven.chunks_exact_mut(increments.len()).zip(rows) {
-                            for (d, increment) in driven.iter_mut().zip(increments) {
-                                *d = dot_long(row, increment.as_ref());
-                            }
-                        }
-                    }
-                }
-            });
-        driven
-    }
-
-    /// The means of a forward pass whose defects grow in the unknown rows, and whose outputs in the unknown
-    /// channels.
-    pub(crate) fn carried(&self, pass: &Forward, mut driven: impl Iterator<Item = f64>) -> Means {
-        let system = self.stepper.system();
-        let (n, c) = (system.states(), system.measurements());
-        let mut means = Means {
-            mean: pass.means.mean.clone(),
-            innovation: pass.means.innovation.clone(),
-        };
-        let (mut change, mut moved) = (vec![0.0; n], vec![0.0; n]);
-        let (channels, mut seen_by_theta) = (system.unknown_channels(), vec![0.0; c]);
-        for i in 0..self.record.len() {
-            apply(&pass.f_x[i * n * n..(i + 1) * n * n], &change, &mut moved);
-            for (&row, d) in self.stepper.rows().iter().zip(&mut driven) {
-                moved[row] += d;
-            }
-            change.copy_from_slice(&moved);
-            for (&channel, d) in channels.iter().zip(&mut driven) {
-                seen_by_theta[channel] = d;
-            }
-            for at in (i * c..(i + 1) * c).filter(|&at| pass.variance[at] > 0.0) {
-                let seen = dot(&pass.h[at * n..(at + 1) * n], &change) + seen_by_theta[at % c];
-                means.innovation[at] -= seen;
-                for (x, k) in change.iter_mut().zip(&pass.gain[at * n..(at + 1) * n]) {
-                    *x -= k * seen;
-                }
-            }
-            for (m, x) in means.mean[i * n..(i + 1) * n].iter_mut().zip(&change) {
-                *m += x;
-            }
-        }
-        means
-    }
-
     /// The increments δX.
     #[doc(hidden)]
     pub fn backward(&self, forward: &Forward, means: &Means) -> Trajectory {
@@ -655,7 +578,7 @@ impl Smoother<'_> {
         );
         let mut lambda = vec![0.0; n * n];
         let (mut scratch, mut product) = (vec![0.0; n * n], vec![0.0; n * n]);
-        let mut shrink = vec![0.0; n * n];
+        let mut moved = vec![0.0; n];
         for i in (0..self.record.len()).rev() {
             let p = forward.covariance(i, n);
             multiply(p, &lambda, &mut scratch, n, n);
@@ -668,25 +591,34 @@ impl Smoother<'_> {
                 .rev()
                 .filter(|&at| forward.variance[at] > 0.0)
             {
-                let (h, gain) = (
-                    &forward.h[at * n..(at + 1) * n],
-                    &forward.gain[at * n..(at + 1) * n],
-                );
-                // Λ ← (I − KH)ᵀ Λ (I − KH) + HᵀH/s, with the transpose of I − KH built directly
-                for a in 0..n {
-                    for b in 0..n {
-                        shrink[a * n + b] = f64::from(a == b) - h[a] * gain[b];
-                    }
-                }
-                sandwich(&shrink, &mut lambda, &mut scratch, n);
-                for a in 0..n {
-                    for b in 0..n {
-                        lambda[a * n + b] += h[a] * h[b] / forward.variance[at];
-                    }
-                }
+                back_through_channel(&mut lambda, &forward.correction(at, n), &mut moved);
             }
             let f_t = transpose(&forward.f_x[i * n * n..(i + 1) * n * n], n, n);
             sandwich(&f_t, &mut lambda, &mut scratch, n);
         }
+    }
+}
+
+/// Λ ← (I − KH)ᵀ Λ (I − KH) + HᵀH/s: one side after the other, each a change of the rows or columns that the
+/// channel sees.
+fn back_through_channel(lambda: &mut [f64], correction: &Correction, moved: &mut [f64]) {
+    let Correction {
+        h,
+        gain,
+        innovation: Innovation { variance, .. },
+    } = correction;
+    let n = h.len();
+    let seen = || (0..n).filter(|&j| h[j] != 0.0);
+    apply(lambda, gain, moved);
+    for (row, by) in lambda.chunks_exact_mut(n).zip(&*moved) {
+        seen().for_each(|j| row[j] -= by * h[j]);
+    }
+    apply_transposed(lambda, gain, moved);
+    for a in seen() {
+        let row = &mut lambda[a * n..(a + 1) * n];
+        row.iter_mut()
+            .zip(&*moved)
+            .for_each(|(l, by)| *l -= h[a] * by);
+        seen().for_each(|b| row[b] += h[a] * h[b] / variance);
     }
 }

@@ -46,6 +46,13 @@ impl Smoothed {
     }
 }
 
+/// A step of the states.
+struct Improved {
+    next: (Trajectory, Cost),
+    /// What the linear model said of the objective after it.
+    expected: f64,
+}
+
 /// Smooths one record with θ fixed.
 pub struct Smoother<'a> {
     pub stepper: &'a Stepper<'a>,
@@ -56,9 +63,36 @@ pub struct Smoother<'a> {
 
 impl Smoother<'_> {
     /// A first trajectory: the extended Kalman filter's, or, where that leaves the finite numbers,
-    /// the measured values with `start_mean` elsewhere.
+    /// the measured values with `start_mean` elsewhere, moved to where the equations are defined.
     pub fn filtered(&self) -> Trajectory {
-        self.kalman().unwrap_or_else(|_| self.measured())
+        self.kalman().unwrap_or_else(|_| {
+            let measured = self.measured();
+            if self.cost(&measured).total().is_finite() {
+                measured
+            } else {
+                self.within_domain(measured)
+            }
+        })
+    }
+
+    /// A trajectory of which the states where equations or measurements are no numbers are those of the nearest sample
+    /// where they are; the same where there is none.
+    fn within_domain(&self, mut states: Trajectory) -> Trajectory {
+        let next = score::one_step(self.stepper, self.record, self.theta, &states);
+        let seen = score::outputs(self.stepper.system(), self.record, self.theta, &states);
+        let finite = |values: &[f64]| values.iter().all(|v| v.is_finite());
+        let defined =
+            |k: &usize| finite(seen.row(*k)) && (*k + 1 == next.len() || finite(next.row(*k + 1)));
+        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..states.len()).partition(defined);
+        for k in outside {
+            let after = inside.partition_point(|j| *j < k);
+            let around = inside[after.saturating_sub(1)..].iter().take(2);
+            if let Some(&nearest) = around.min_by_key(|j| j.abs_diff(k)) {
+                let state = states.row(nearest).to_vec();
+                states.row_mut(k).copy_from_slice(&state);
+            }
+        }
+        states
     }
 
     /// The extended Kalman filter's estimates; `Err` with the sample and the state that is not
@@ -134,20 +168,51 @@ impl Smoother<'_> {
     ) -> (Trajectory, Cost) {
         const LEAST_GAIN_PART: f64 = 1e-6;
         for _ in 0..iterations {
-            let pass = self.forward(&states);
-            let increments = self.increments(&pass, &pass.means);
-            let least = pass.half_square(&pass.means);
-            let Some((next, next_cost)) = self.search(&states, &increments, &cost, least) else {
+            if self.stepper.is_stopped() {
+                break;
+            }
+            let Some(Improved { next, .. }) = self.improved(&states, &cost) else {
                 break;
             };
-            let decrease = cost.total() - next_cost.total();
-            states = next;
-            cost = next_cost;
+            let decrease = cost.total() - next.1.total();
+            (states, cost) = next;
             if decrease < LEAST_GAIN_PART * cost.total() {
                 break;
             }
         }
         (states, cost)
+    }
+
+    /// The same for what is only to come near its minimum: a step that gained what the linear model said leaves
+    /// next to nothing to another.
+    pub(crate) fn projected(
+        &self,
+        mut states: Trajectory,
+        mut cost: Cost,
+        iterations: usize,
+    ) -> (Trajectory, Cost) {
+        /// Of what the linear model said.
+        const GAINED_PART: f64 = 0.9;
+        for _ in 0..iterations {
+            let Some(Improved { next, expected }) = self.improved(&states, &cost) else {
+                break;
+            };
+            let (decrease, said) = (cost.total() - next.1.total(), cost.total() - expected);
+            (states, cost) = next;
+            if decrease > GAINED_PART * said {
+                break;
+            }
+        }
+        (states, cost)
+    }
+
+    /// One step of the states; `None` where it does not lower the objective.
+    fn improved(&self, states: &Trajectory, cost: &Cost) -> Option<Improved> {
+        let pass = self.forward(states);
+        let increments = self.increments(&pass, &pass.means);
+        let expected = pass.half_square(&pass.means);
+        let next = self.search(states, &increments, cost, expected)?;
+        Some(Improved { next, expected })
     }
 
     /// Log likelihood of the data, linearised at a trajectory: −½ Σ (ln s + ν²/s).
@@ -172,6 +237,7 @@ impl Smoother<'_> {
         });
         [1.0, 0.5, 0.25, 0.1, 0.03, 0.01]
             .into_iter()
+            .take_while(|_| !self.stepper.is_stopped())
             .find_map(|length| {
                 // what is left of the defects here, on the way to those of the whole step
                 let driving = || match length {

@@ -4,8 +4,9 @@
 //! fit. Where the difference is more than the noise could hide over the whole record, constants and hidden states
 //! have taken it up, and their deviations do not count it. A file with a truth of its own simulates its records by
 //! the same steps: nothing is said of those. What inputs do the records may decide: where the file says nothing of
-//! inputs that move smoothly, and it matters, both are learned.
+//! inputs that go on moving, and it matters, both are learned.
 
+use super::other_values::OtherValues;
 use super::{Fit, Role, Track};
 use crate::look::Finding;
 use crate::model::{Hold, Method, Model};
@@ -13,6 +14,7 @@ use crate::numerics::Trajectory;
 use crate::numerics::score::{self, named};
 use crate::numerics::step::Stepper;
 use crate::record::Record;
+use crate::solve::Elsewhere;
 
 /// Shorter steps are so many times shorter.
 const STEP_DIVISOR: usize = 4;
@@ -20,23 +22,24 @@ const STEP_DIVISOR: usize = 4;
 const TOLD_DEVIATIONS: f64 = 5.0;
 /// … and as a part of the range, that matters.
 const MATERIAL_RANGE_PART: f64 = 1e-3;
-/// An input is smooth where its changes differ from one sample to the next by less than this part of themselves.
-const SMOOTH_BEND_PART: f64 = 0.5;
+/// An input goes on moving where it changes from more than this part of the samples to the next: a generator of steps
+/// repeats its values.
+const MOVING_PART: f64 = 0.5;
 
 /// Fits whose ln p differ by less than this are not told apart: odds below twenty to one.
 const TOLD_LOG_EVIDENCE: f64 = 3.0;
 /// Of two models that the records contradict one is better where its free runs err by less than this factor.
 const CLEARLY_LESS_ERROR_RATIO: f64 = 0.95;
 
-/// Inputs that a fit has held over each sample, although they move smoothly and the file does not say so.
-pub(super) struct SmoothInputs {
+/// Inputs that a fit has held over each sample, although they go on moving and the file does not say so.
+pub(super) struct MovingInputs {
     pub inputs: Vec<String>,
     file: String,
     moved: Moved,
 }
 
 /// The inputs of a fit that may rather go straight to their next values, where evidence can decide it.
-pub(super) fn smooth_inputs(fit: &Fit) -> Option<SmoothInputs> {
+pub(super) fn moving_inputs(fit: &Fit) -> Option<MovingInputs> {
     if fit.model.truth.is_some() || fit.facts.stopped || fit.facts.evidence.is_none() {
         return None;
     }
@@ -46,7 +49,7 @@ pub(super) fn smooth_inputs(fit: &Fit) -> Option<SmoothInputs> {
 
 /// Of a fit with inputs held and one with inputs that go straight to their next values, the one that the records ask
 /// for; the first where they do not tell.
-pub(super) fn decided(held: Fit, mut moving: Fit, smooth: SmoothInputs) -> Fit {
+pub(super) fn decided(mut held: Fit, mut moving: Fit, inputs: MovingInputs) -> Fit {
     let log = |fit: &Fit| {
         fit.facts
             .evidence
@@ -59,26 +62,45 @@ pub(super) fn decided(held: Fit, mut moving: Fit, smooth: SmoothInputs) -> Fit {
     };
     let gain = log(&moving) - log(&held);
     let asked_for = match (held.facts.contradicted, moving.facts.contradicted) {
-        (false, false) => gain > TOLD_LOG_EVIDENCE,
+        (false, false) => gain > 0.0,
         (true, true) => error(&moving) < CLEARLY_LESS_ERROR_RATIO * error(&held),
         (contradicted, _) => contradicted,
     };
+    let explained = !held.facts.contradicted && !moving.facts.contradicted;
+    let undecided = explained && gain.abs() < TOLD_LOG_EVIDENCE;
     if moving.facts.stopped || !asked_for {
+        if undecided {
+            tell_of(&mut held, &moving, gain);
+        }
         return held;
     }
-    let explained = !held.facts.contradicted && !moving.facts.contradicted;
+    if undecided {
+        tell_of(&mut moving, &held, -gain);
+    }
     let finding = Finding::MovingInputs {
-        file: smooth.file,
-        channel: smooth.moved.channel,
-        inputs: smooth.inputs,
-        of_noise: smooth.moved.of_noise,
-        of_range: smooth.moved.of_range,
+        file: inputs.file,
+        channel: inputs.moved.channel,
+        inputs: inputs.inputs,
+        of_noise: inputs.moved.of_noise,
+        of_range: inputs.moved.of_range,
         gain: explained.then_some(gain),
     };
     for facts in moving.all_facts() {
         facts.findings.push(finding.clone());
     }
     moving
+}
+
+/// Tells of the constants of another fit, whose ln p is higher by `gain`, where they are others.
+fn tell_of(fit: &mut Fit, other: &Fit, gain: f64) {
+    let place = Elsewhere {
+        log: gain,
+        constants: other.theta[..other.model.unknowns.len()].to_vec(),
+    };
+    let values = OtherValues::of(&fit.model, &fit.facts.unknowns, &place);
+    if !values.constants.is_empty() {
+        fit.facts.other_values.push(values);
+    }
 }
 
 /// What of it matters, for the first record where it does. Of a fit that the data contradict, only what would follow
@@ -92,13 +114,13 @@ pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
     let told = |moved: &Moved| !fit.facts.contradicted || moved.is_closer;
     let steps = first(&|track| coarse_steps(fit, track, told));
     let hold = first(&|track| {
-        let smooth = held_inputs(fit, track).filter(|smooth| told(&smooth.moved))?;
+        let inputs = held_inputs(fit, track).filter(|inputs| told(&inputs.moved))?;
         Some(Finding::HeldInputs {
-            file: smooth.file,
-            channel: smooth.moved.channel,
-            inputs: smooth.inputs,
-            of_noise: smooth.moved.of_noise,
-            of_range: smooth.moved.of_range,
+            file: inputs.file,
+            channel: inputs.moved.channel,
+            inputs: inputs.inputs,
+            of_noise: inputs.moved.of_noise,
+            of_range: inputs.moved.of_range,
         })
     });
     steps.into_iter().chain(hold).collect()
@@ -123,13 +145,13 @@ fn coarse_steps(fit: &Fit, track: &Track, told: impl Fn(&Moved) -> bool) -> Opti
     })
 }
 
-/// Inputs that the model holds without the file's saying so, and that move smoothly.
-fn held_inputs(fit: &Fit, track: &Track) -> Option<SmoothInputs> {
+/// Inputs that the model holds without the file's saying so, and that go on moving.
+fn held_inputs(fit: &Fit, track: &Track) -> Option<MovingInputs> {
     let mut moving = fit.model.clone();
     let mut inputs = vec![];
     for (k, input) in fit.model.inputs.iter().enumerate() {
         let held = fit.model.hold[k] == Hold::ZeroOrder && !fit.model.hold_is_given[k];
-        if held && is_smooth(&track.record, k) {
+        if held && goes_on_moving(&track.record, k) {
             moving.hold[k] = Hold::FirstOrder;
             inputs.push(input.name.clone());
         }
@@ -137,20 +159,20 @@ fn held_inputs(fit: &Fit, track: &Track) -> Option<SmoothInputs> {
     if inputs.is_empty() {
         return None;
     }
-    Some(SmoothInputs {
+    Some(MovingInputs {
         inputs,
         file: fit.facts_of(track).file.clone(),
         moved: moved(fit, track, &moving)?,
     })
 }
 
-/// Whether an input goes on as it went, for the most part.
-fn is_smooth(record: &Record, input: usize) -> bool {
+/// Whether an input goes on moving, for the most part of the time that it moves at all.
+fn goes_on_moving(record: &Record, input: usize) -> bool {
     let values: Vec<f64> = (0..record.len()).map(|k| record.input(k)[input]).collect();
-    let changes: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
-    let all: f64 = changes.iter().map(|c| c.abs()).sum();
-    let bends: f64 = changes.windows(2).map(|w| (w[1] - w[0]).abs()).sum();
-    all > 0.0 && bends < SMOOTH_BEND_PART * all
+    let moves: Vec<bool> = values.windows(2).map(|w| w[1] != w[0]).collect();
+    let starts = moves.windows(2).filter(|m| m[0] || m[1]).count() as f64;
+    let goes_on = moves.windows(2).filter(|m| m[0] && m[1]).count() as f64;
+    goes_on > MOVING_PART * starts
 }
 
 /// How far a simulation is from that of the fit, on the channel where it is farthest.
@@ -169,7 +191,7 @@ fn moved(fit: &Fit, track: &Track, other: &Model) -> Option<Moved> {
     let run = |model: &Model| {
         let stepper = Stepper::over(model, &model.system, fit.facts.sample_time, [record]);
         let states = score::free_run(&stepper, record, &fit.theta, track.free_run.row(0));
-        score::outputs(&stepper, record, &fit.theta, &states)
+        score::outputs(stepper.system(), record, &fit.theta, &states)
     };
     let (fitted, other) = (run(&fit.model), run(other));
     let noise = &fit.facts.noise.measurement;

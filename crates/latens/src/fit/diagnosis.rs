@@ -27,7 +27,6 @@ use crate::look::RESOLUTION;
 use crate::model::settings::Level;
 use crate::numerics::probability::{chi_square_tail, holm, least, normality, two_sided};
 use crate::numerics::score;
-use crate::numerics::step::Stepper;
 use crate::numerics::whiteness;
 
 /// Below this a p-value, for the number of tests, says that noise alone is not the reason.
@@ -127,8 +126,7 @@ fn of_track(fit: &Fit, track: &Track) -> Vec<ResidualTest> {
         if matches!(facts.settings.hidden_noise, Level::Variance(_)) {
             innovations::normalised(fit, track).unwrap_or_default()
         } else {
-            let stepper = Stepper::over(model, &model.system, facts.sample_time, [record]);
-            let outputs = score::outputs(&stepper, record, &fit.theta, &track.free_run);
+            let outputs = score::outputs(&model.system, record, &fit.theta, &track.free_run);
             let residuals_of = |c: usize| {
                 let pairs = record.output_column(c).zip(outputs.column(c)).enumerate();
                 let residuals = pairs.map(|(k, (y, h))| (k, y - h));
@@ -268,26 +266,12 @@ impl Residuals {
             })
     }
 
-    /// Correlation with Legendre's polynomials of a state's rank: a line and two curves, whatever its
-    /// distribution.
+    /// Correlation with the curves of a state.
     fn on_state(&self, name: &str, values: &[f64]) -> Option<ResidualTest> {
         let state: Vec<f64> = self.places.iter().map(|k| values[*k]).collect();
-        let mut order: Vec<usize> = (0..state.len()).collect();
-        order.sort_by(|&a, &b| state[a].total_cmp(&state[b]));
-        if state[order[0]] == state[order[state.len() - 1]] {
-            return None;
-        }
-        let mut rank = vec![0.0; state.len()];
-        for (r, &i) in order.iter().enumerate() {
-            rank[i] = (2.0 * r as f64 + 1.0) / state.len() as f64 - 1.0;
-        }
-        let curves: [fn(f64) -> f64; 3] =
-            [|x| x, |x| 1.5 * x * x - 0.5, |x| 2.5 * x.powi(3) - 1.5 * x];
-        let correlations = curves.iter().map(|curve| {
-            let signal: Vec<f64> = rank.iter().map(|x| curve(*x)).collect();
-            self.against(&signal)
-        });
-        let correlations: Option<Vec<Against>> = correlations.collect();
+        let curves = whiteness::curves(&state)?;
+        let correlations: Option<Vec<Against>> =
+            curves.iter().map(|curve| self.against(curve)).collect();
         self.most(Test::State, name, correlations?)
             .map(|(_, test)| test)
     }

@@ -105,7 +105,12 @@ struct Refit<'a> {
 
 impl<'a> FreeRun<'a> {
     pub fn outputs(&self) -> Trajectory {
-        score::outputs(self.stepper, self.record, &self.theta, &self.states)
+        score::outputs(
+            self.stepper.system(),
+            self.record,
+            &self.theta,
+            &self.states,
+        )
     }
 
     /// What explains the misfit of channel `c`; signals are looked at up to `lags` samples before.

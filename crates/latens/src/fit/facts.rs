@@ -25,7 +25,6 @@ use crate::numerics::linalg::PackedCovariance;
 use crate::numerics::objective::{Cost, Noise};
 use crate::numerics::score;
 use crate::numerics::score::named::{Scores, channel_scores, finite, state_scores};
-use crate::numerics::step::Stepper;
 use crate::record::{Record, Source, sha256};
 use crate::solve::batch::evidence::Evidence;
 use crate::solve::checkpoint::Checkpoint;
@@ -434,6 +433,19 @@ impl Constant {
         }
     }
 
+    /// Between which values it lies with 95 %, in words, where one side of that reaches much farther than the other: a
+    /// standard deviation alone would mislead.
+    pub fn skewed(&self) -> Option<String> {
+        /// How many times farther.
+        const SKEWED_SIDES_RATIO: f64 = 1.5;
+        // of one at a bound the remark says it
+        let (from, to) = self.interval.filter(|_| self.bound.is_none())?;
+        let (below, above) = (self.value - from, to - self.value);
+        let skewed = below.max(above) > SKEWED_SIDES_RATIO * below.min(above);
+        let shown = |end: f64| text::uncertain(end, self.std).0;
+        skewed.then(|| format!("95 % within {} to {}", shown(from), shown(to)))
+    }
+
     /// What must be known of it beside its value, in words.
     pub fn remark(&self) -> Option<String> {
         let bound = self.bound.map(|bound| {
@@ -768,15 +780,9 @@ pub fn trading(facts: &Facts) -> Vec<Trading<'_>> {
 }
 
 /// What a fit says of a record of its own.
-pub(super) fn of_track(
-    fit: &Fit,
-    stepper: &Stepper,
-    source: &Source,
-    role: Role,
-    track: &Track,
-) -> RecordFacts {
+pub(super) fn of_track(fit: &Fit, source: &Source, role: Role, track: &Track) -> RecordFacts {
     let (model, record) = (&fit.model, &source.record);
-    let outputs = |states: &Trajectory| score::outputs(stepper, record, &fit.theta, states);
+    let outputs = |states: &Trajectory| score::outputs(&model.system, record, &fit.theta, states);
     let scored = |states: &Trajectory| {
         let mut scores = channel_scores(model, record, &outputs(states), score::nrmse);
         scores.extend(state_scores(model, record, states, score::nrmse));

@@ -224,6 +224,9 @@ impl Fit {
             facts.noise.start_mean.push(0.0);
             facts.scales.center.push(0.0);
             facts.scales.scale.push(spread);
+            if !facts.scales.spread.is_empty() {
+                facts.scales.spread.push(0.0);
+            }
             facts.scales.certain.push(true);
             facts.scales.walk.push(walk);
         }

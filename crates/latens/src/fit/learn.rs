@@ -17,6 +17,7 @@ use crate::look::{self, Check, PriorSmoothing, SignalScales, Suspect, region};
 use crate::model::Model;
 use crate::model::settings::Settings;
 use crate::numerics::Trajectory;
+use crate::numerics::objective::Noise;
 use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::record::{Record, Source};
@@ -24,7 +25,7 @@ use crate::solve::checkpoint::{Checkpoint, Earlier, Next, Resumed};
 use crate::solve::ladder::{self, Climbed, Tried};
 use crate::solve::starts::Seeded;
 use crate::solve::{
-    self, Equipment, Learned, Observer, PassReport, Problem, Quiet, Solver, Trial, registry,
+    self, Asking, Equipment, Learned, Observer, PassReport, Problem, Quiet, Solver, Trial, registry,
 };
 
 /// Times that a fit is made at the most, each without the readings that the one before contradicts.
@@ -51,14 +52,14 @@ pub fn learn(
     observer: &mut dyn Observer,
 ) -> Result<Fit, Error> {
     let held = learn_under(model, data, settings, equipment, observer)?;
-    let Some(smooth) = between::smooth_inputs(&held) else {
+    let Some(inputs) = between::moving_inputs(&held) else {
         return Ok(held);
     };
     let mut moving = settings.clone();
-    moving.first_order.extend(smooth.inputs.clone());
+    moving.first_order.extend(inputs.inputs.clone());
     let mut quiet = Quiet::new(observer, Trial::MovingInputs);
     match learn_under(model, data, &moving, equipment, &mut quiet) {
-        Ok(moving) => Ok(between::decided(held, moving, smooth)),
+        Ok(moving) => Ok(between::decided(held, moving, inputs)),
         Err(Error::Diverged(_) | Error::Stopped) => Ok(held),
         Err(error) => Err(error),
     }
@@ -201,7 +202,9 @@ fn looked_at(model: &Model, records: &[Record]) -> Result<(Model, PriorSmoothing
     let mut model = model.clone();
     let settings = solve::BUILT_IN_SOLVERS[0].settings();
     let walking = Walking::Outputs;
-    let prior = look::smooth_with_known_equations(&mut model, records, &settings, walking, dt);
+    let never = || false;
+    let prior =
+        look::smooth_with_known_equations(&mut model, records, &settings, walking, dt, &never)?;
     Ok((model, prior, dt))
 }
 
@@ -305,7 +308,11 @@ fn once(
     let dt = look::sampling::usable(model, &train, &validate)?;
     let mut model = model.clone();
     let walking = solver.walking();
-    let prior = look::smooth_with_known_equations(&mut model, &train, settings, walking, dt);
+    let prior = {
+        let asking = Asking::new(observer);
+        let stop = || asking.is_stopped();
+        look::smooth_with_known_equations(&mut model, &train, settings, walking, dt, &stop)?
+    };
     let model = model;
     if let Some(suspects) = before.suspects {
         observer.checked(&Check {
@@ -371,7 +378,7 @@ fn once(
     let mut fit = if fits.len() == 1 {
         fits.remove(0).value
     } else {
-        together(fits, &stepper, data)
+        together(fits, data)
     };
     for facts in fit.all_facts() {
         facts.rungs.clone_from(&rungs);
@@ -425,8 +432,24 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
             let runs = learned.free_runs.as_ref();
             let run = runs.and_then(|runs| runs.get(place)).cloned();
             let free_run = run.unwrap_or_else(|| {
-                let exact = exact_trajectory(stepper, record, &learned.theta, &noise, smoothed);
-                score::free_run_along(stepper, record, &learned.theta, &exact)
+                let theta = &learned.theta;
+                let run = |record: &Record, noise: &Noise, smoothed: &Smoothed| {
+                    let exact = exact_trajectory(stepper, record, theta, noise, smoothed);
+                    score::free_run_along(stepper, record, theta, &exact)
+                };
+                let stretches = look::blind::stretches(model, record);
+                if stretches.len() == 1 {
+                    return run(record, &noise, smoothed);
+                }
+                // where nobody knows what drives the states, what follows starts anew
+                let mut whole = Trajectory::with_capacity(record.len(), model.states.len());
+                for samples in stretches {
+                    let part = record.slice(samples.clone());
+                    let noise = starting_at(stepper, &part, &open);
+                    let states = run(&part, &noise, &smoothed.slice(samples));
+                    states.rows().for_each(|state| whole.push(state));
+                }
+                whole
             });
             Track {
                 place,
@@ -468,21 +491,21 @@ fn fitted(problem: &Problem, data: Data, seed: u64, learned: Learned) -> Fit {
     for (place, population) in populations {
         fit.facts.unknowns[place].population = Some(population);
     }
-    fit.facts.records = record_facts(&fit, stepper, data, &tracks);
+    fit.facts.records = record_facts(&fit, data, &tracks);
     fit.tracks = tracks;
     fit
 }
 
 /// The facts about each record of a fit.
-fn record_facts(fit: &Fit, stepper: &Stepper, data: Data, tracks: &[Track]) -> Vec<RecordFacts> {
+fn record_facts(fit: &Fit, data: Data, tracks: &[Track]) -> Vec<RecordFacts> {
     let pairs = data.by_role().into_iter().zip(tracks);
     pairs
-        .map(|((role, source), track)| facts::of_track(fit, stepper, source, role, track))
+        .map(|((role, source), track)| facts::of_track(fit, source, role, track))
         .collect()
 }
 
 /// Several fits as one; the first is the best.
-fn together(mut members: Vec<Weighted<Fit>>, stepper: &Stepper, data: Data) -> Fit {
+fn together(mut members: Vec<Weighted<Fit>>, data: Data) -> Fit {
     let mut fit = members[0].value.clone();
     members.sort_by_key(|m| m.value.facts.seed);
     let tracks: Vec<Track> = (0..fit.tracks.len())
@@ -494,7 +517,7 @@ fn together(mut members: Vec<Weighted<Fit>>, stepper: &Stepper, data: Data) -> F
             common_track(&tracks.collect::<Vec<_>>())
         })
         .collect();
-    fit.facts.records = record_facts(&fit, stepper, data, &tracks);
+    fit.facts.records = record_facts(&fit, data, &tracks);
     fit.tracks = tracks;
     fit.facts.findings = residuals::findings(&fit);
     fit.facts.residuals = diagnosis::tests(&fit);

@@ -152,6 +152,7 @@ impl Fit {
             variance_inflation: self.facts.variance_inflation,
             center: &self.facts.scales.center,
             scale: &self.facts.scales.scale,
+            spread: &self.facts.scales.spread,
             regions: &self.facts.regions,
             dt: self.facts.sample_time,
             range: &self.facts.scales.range,

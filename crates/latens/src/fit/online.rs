@@ -21,7 +21,7 @@ impl Fit {
     ///
     /// R_y is the fit's. So is Q_x, but not below what the joint recursion has by default: batch
     /// ends with physics that is next to exact, and a filter under such no longer listens to the
-    /// data. The start is as wide as the states' scales.
+    /// data. The start is as wide as training went.
     ///
     /// ```
     /// use latens::stream::{Options, Sample};
@@ -77,7 +77,7 @@ impl Fit {
                 process: process
                     .map(|(process, least)| process.max(*least))
                     .collect(),
-                start: facts.scales.scale.iter().map(|s| s * s).collect(),
+                start: facts.scales.start_variances(),
                 ..facts.noise.clone()
             },
             scale: facts.scales.scale.clone(),

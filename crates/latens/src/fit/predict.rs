@@ -57,6 +57,8 @@ pub struct Predictor<'a> {
     pub center: &'a [f64],
     /// Size of each state.
     pub scale: &'a [f64],
+    /// How far from its middle each went where that may be farther than its size; empty where nobody knows.
+    pub spread: &'a [f64],
     pub regions: &'a [Region],
     pub dt: f64,
     /// Of each channel over the records learned from.
@@ -188,7 +190,7 @@ impl Predictor<'_> {
         };
         Prediction {
             from,
-            outputs: score::outputs(&stepper, &rest, self.theta, &states),
+            outputs: score::outputs(stepper.system(), &rest, self.theta, &states),
             outside: region::outside(system, &rest, &states, self.regions),
             states,
             deviations: bands.states,
@@ -245,7 +247,7 @@ impl Predictor<'_> {
         };
         // a scale is half a range
         Bands {
-            states: wide(bands.states, &|i| 2.0 * self.scale[i]),
+            states: wide(bands.states, &|i| 2.0 * self.start_deviation(i)),
             outputs: wide(bands.outputs, &|c| self.range[c]),
         }
     }
@@ -399,11 +401,18 @@ impl Predictor<'_> {
         known
     }
 
+    /// How far from its middle a state may begin: as far as training went, whatever its size is said to be.
+    fn start_deviation(&self, state: usize) -> f64 {
+        let spread = self.spread.get(state).copied().unwrap_or(0.0);
+        self.scale[state].max(spread)
+    }
+
     /// The noise under which a start is looked for: nothing is held against it but the data.
     pub fn open_start(&self, record: &Record, noise: &Noise) -> Noise {
+        let states = 0..self.scale.len();
         let mut noise = Noise {
             start_mean: self.center.to_vec(),
-            start: self.scale.iter().map(|s| s * s).collect(),
+            start: states.map(|i| self.start_deviation(i).powi(2)).collect(),
             ..noise.clone()
         };
         let known: Vec<KnownStart> = self.model.known_starts().collect();

@@ -10,17 +10,13 @@
 use super::explain::{Candidate, Explained, Explanation, FreeRun};
 use super::{Fit, Track, between, innovations, late};
 use crate::look::finding::Push;
-use crate::look::{Companion, Finding, RESOLUTION, sensors};
+use crate::look::{Companion, Finding, RESOLUTION, blind, sensors};
 use crate::model::Model;
+use crate::numerics::score;
 use crate::numerics::step::Stepper;
 use crate::numerics::whiteness::{self, Colour};
 
-/// Standard deviations of chance from which residuals are correlated: white ones are so once in a
-/// hundred thousand tests.
-const CORRELATED_DEVIATIONS: f64 = 4.7;
-/// The correlated part of a misfit matters from this part of it on …
-const MATERIAL_MISFIT_PART: f64 = 0.15;
-/// … and where the whole misfit is this part of the range.
+/// A correlated misfit matters where the whole of it is this part of the range.
 pub(super) const MATERIAL_RANGE_PART: f64 = 3e-3;
 /// A candidate explains a misfit where it has at least this part of the correlated one; a fault of a
 /// sensor is named before a signal that explains hardly more.
@@ -46,27 +42,73 @@ pub(super) fn findings(fit: &Fit) -> Vec<Finding> {
     let trained = fit.trained();
     let records: Vec<_> = trained.iter().map(|t| t.record.clone()).collect();
     let mut findings = sensors::findings(&fit.model, &records);
+    findings.retain(|finding| !is_at_rest(fit, stepper, &trained, finding));
     let faulty = findings.clone();
     for track in trained {
-        findings.extend(of_track(fit, stepper, track, &faulty));
+        let told = of_track(fit, stepper, track, &faulty);
+        // over gaps in which nobody knows the inputs a misfit says nothing of the equations
+        let mut blind = blind::findings(&fit.model, std::slice::from_ref(&track.record)).pop();
+        let (misfits, told): (Vec<_>, Vec<_>) =
+            (told.into_iter()).partition(|f| blind.is_some() && f.contradicts());
+        if let Some(Finding::UnknownInputs { contradicts, .. }) = &mut blind {
+            *contradicts = fit.facts.contradicted || !misfits.is_empty();
+        }
+        findings.extend(blind);
+        findings.extend(told);
     }
     findings.extend(between::findings(fit));
-    findings.extend(fit.facts.disturbed.map(|gain| disturbed(fit, gain)));
+    findings.extend(fit.facts.disturbed.and_then(|gain| disturbed(fit, gain)));
     findings
 }
 
-/// How far the states are pushed about whose equations are learned.
-fn disturbed(fit: &Fit, gain: f64) -> Finding {
-    let rows = fit.model.system.unknown_rows().iter();
-    let states = rows.map(|&i| Push {
-        state: fit.model.states[i].name.clone(),
-        unit: fit.model.states[i].unit.clone(),
-        deviation: fit.facts.noise.process[i].sqrt(),
-    });
-    Finding::Disturbed {
-        states: states.collect(),
-        gain,
+/// Whether a channel that stands at an end of its range does so where the model does: an overflow that is dry, a valve that
+/// is shut. Equations that are known but for constants do not imitate a sensor that is at its end; networks may.
+fn is_at_rest(fit: &Fit, stepper: &Stepper, trained: &[&Track], finding: &Finding) -> bool {
+    const MOST_READINGS_PART: f64 = 0.95;
+    let Finding::Saturated { channel, value, .. } = finding else {
+        return false;
+    };
+    let mut channels = fit.model.measurements.iter();
+    let Some(c) = channels.position(|m| m.name == *channel) else {
+        return false;
+    };
+    // within the noise is not enough: constants give way to readings that a sensor cuts off
+    let resolution = RESOLUTION * fit.facts.scales.range[c];
+    let (mut standing, mut there) = (0usize, 0usize);
+    for track in trained {
+        let (record, run) = (&track.record, &track.free_run);
+        let outputs = score::outputs(stepper.system(), record, &fit.theta, run);
+        for (read, output) in record.output_column(c).zip(outputs.column(c)) {
+            if read == *value {
+                standing += 1;
+                there += usize::from((output - value).abs() <= resolution);
+            }
+        }
     }
+    let known = fit.model.system.networks().is_empty();
+    known && there as f64 >= MOST_READINGS_PART * standing as f64
+}
+
+/// How far the states are pushed about: those whose equations are learned, and where all are known those that are moved
+/// by it at all; nothing where none is.
+fn disturbed(fit: &Fit, gain: f64) -> Option<Finding> {
+    let (model, facts) = (&fit.model, &fit.facts);
+    let learned = model.system.unknown_rows();
+    let longest = facts.records.iter().map(|r| r.samples).max();
+    let is_pushed = |i: &usize| {
+        let far = facts.noise.process[*i].sqrt() * (longest.unwrap_or(1) as f64).sqrt();
+        let varies = model.varying().any(|(_, varying)| varying == *i);
+        let asked = learned.contains(i) || learned.is_empty();
+        asked && !varies && far > RESOLUTION * facts.scales.scale[*i]
+    };
+    let pushed = (0..model.states.len()).filter(is_pushed);
+    let states = pushed.map(|i| Push {
+        state: model.states[i].name.clone(),
+        unit: model.states[i].unit.clone(),
+        deviation: facts.noise.process[i].sqrt(),
+    });
+    let states: Vec<Push> = states.collect();
+    (!states.is_empty()).then_some(Finding::Disturbed { states, gain })
 }
 
 /// Of a record; channels with a faulty sensor are left out.
@@ -142,9 +184,8 @@ impl Residuals<'_> {
     /// How they are correlated, where that is more than chance and matters.
     fn correlated(&self) -> Option<Colour> {
         let colour = whiteness::colour(&self.values)?;
-        let material = colour.shared.sqrt() > MATERIAL_MISFIT_PART
-            && self.rms() > MATERIAL_RANGE_PART * self.range();
-        (colour.deviations > CORRELATED_DEVIATIONS && material).then_some(colour)
+        let material = self.rms() > MATERIAL_RANGE_PART * self.range();
+        (colour.is_clear() && material).then_some(colour)
     }
 
     /// What correlated residuals say; nothing where a small change of θ makes them white, because then

@@ -267,7 +267,7 @@ impl Judge<'_> {
         };
         let start = states.take().unwrap_or_else(|| smoother.filtered());
         let (smoothed, _) = smoother.minimise(start, START_STEPS);
-        let expected = score::outputs(self.stepper, used, self.theta, &smoothed);
+        let expected = score::outputs(self.stepper.system(), used, self.theta, &smoothed);
         let seen = smoother.bands(&smoothed, &[], Mode::Smoother).outputs;
         if !(expected.is_finite() && seen.is_finite()) {
             return None;

@@ -24,8 +24,9 @@ const NOTABLE_STEP: f64 = 0.1;
 /// Units of time are so many times each other, within this part.
 const TIME_UNIT_FACTORS: [f64; 7] = [24.0, 60.0, 1e3, 1440.0, 3600.0, 86_400.0, 1e6];
 const NEARLY_RATIO_PART: f64 = 0.02;
-/// Of the readings that were foreseen fewer than this part in their bands are no chance.
-const FEWEST_INSIDE_PART: f64 = 0.5;
+/// Of the readings that were foreseen fewer than this part in their bands are told of, where it is no chance of few.
+const FEWEST_INSIDE_PART: f64 = 0.8;
+const CHANCE_DEVIATIONS: f64 = 3.0;
 
 /// What to know before a result is used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -546,8 +547,9 @@ impl Warning {
     /// Of a finished fit; `records` are those of its facts, `tests` what is to be said of the tests.
     pub(crate) fn of_fit(fit: &Fit, records: &[&Record], tests: Vec<Self>) -> Vec<Self> {
         let mut warnings = lost_free_runs(fit, records);
-        // what the channels show by themselves was said before the fit
-        let findings = fit.facts.findings.iter().filter(|f| !f.is_of_channel());
+        // what the records show by themselves was said before the fit
+        let findings = fit.facts.findings.iter();
+        let findings = findings.filter(|f| !f.is_of_channel() && !f.is_of_record());
         warnings.extend(findings.cloned().map(Self::Finding));
         warnings.extend(tests);
         let facts = &fit.facts;
@@ -619,11 +621,10 @@ impl Warning {
                 part: made.outside,
             });
         }
-        let start = made.deviations.row(0).iter().zip(&facts.scales.scale);
+        let start = made.deviations.row(0).iter().enumerate();
         let unknown: Vec<String> = start
-            .zip(&model.states)
-            .filter(|((std, scale), _)| **std > DETERMINED_SCALE_PART * **scale)
-            .map(|(_, state)| state.name.clone())
+            .filter(|(i, std)| **std > DETERMINED_SCALE_PART * facts.scales.start_deviation(*i))
+            .map(|(i, _)| model.states[i].name.clone())
             .collect();
         if !unknown.is_empty() {
             warnings.push(Self::StartUndetermined {
@@ -673,7 +674,9 @@ impl Warning {
             let taken = readings.zip(foreseen).filter(|(y, _)| y.is_finite());
             let inside: Vec<bool> = taken.map(inside).collect();
             let part = inside.iter().filter(|inside| **inside).count() as f64 / inside.len() as f64;
-            (part < FEWEST_INSIDE_PART).then(|| Self::OutsideBands {
+            let chance = (0.95 * 0.05 / inside.len() as f64).sqrt();
+            let few = FEWEST_INSIDE_PART.min(0.95 - CHANCE_DEVIATIONS * chance);
+            (part < few).then(|| Self::OutsideBands {
                 file: source.file.clone(),
                 channel: channel.name.clone(),
                 inside: part,

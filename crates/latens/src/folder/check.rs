@@ -74,6 +74,7 @@ pub(super) fn facts(facts: &Facts, model: &Model) -> Result<(), String> {
     let SignalScales {
         center,
         scale,
+        spread,
         certain,
         noise,
         range,
@@ -93,6 +94,12 @@ pub(super) fn facts(facts: &Facts, model: &Model) -> Result<(), String> {
         ("scales.noise", noise, m, NotNegative),
         ("scales.range", range, m, NotNegative),
         // none in what an earlier version wrote
+        (
+            "scales.spread",
+            spread,
+            if spread.is_empty() { 0 } else { n },
+            NotNegative,
+        ),
         (
             "scales.walk",
             walk,

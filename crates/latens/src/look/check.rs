@@ -26,7 +26,7 @@ use super::scales::SignalScales;
 use super::suspects::Suspect;
 use super::trial::Leaving;
 use super::{Invariance, Stiffness};
-use super::{invariance, mirror, region, roughness, sensors, stiffness, trial};
+use super::{blind, invariance, mirror, region, roughness, sensors, shift, stiffness, trial};
 use crate::described;
 use crate::described::{Described, Value};
 use crate::filter::{Smoothed, Smoother};
@@ -129,6 +129,8 @@ pub enum Sight {
     Partly,
     /// Known no better than its scale.
     Undetermined,
+    /// Determined but for a constant added to it, which a network that is not known yet makes up for.
+    UpToShift,
     /// It acts on what is measured only through a network, which is not known yet.
     ThroughNetwork,
     /// Nothing that is measured depends on it.
@@ -137,12 +139,13 @@ pub enum Sight {
 
 impl Described for Sight {
     fn schema() -> Value {
-        use Sight::{Isolated, Measured, Partly, ThroughNetwork, Undetermined, Well};
+        use Sight::{Isolated, Measured, Partly, ThroughNetwork, Undetermined, UpToShift, Well};
         let all = [
             Measured,
             Well,
             Partly,
             Undetermined,
+            UpToShift,
             ThroughNetwork,
             Isolated,
         ];
@@ -247,6 +250,15 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
     let by_record: Vec<Along> = by_record.collect();
     let moments: Vec<Moment> = by_record.iter().flat_map(|a| a.moments.clone()).collect();
     let mut states = states(model, records, walked, &by_record, &moments);
+    let outputs = prior.outputs.as_ref();
+    for j in outputs.map_or(vec![], |o| shift::shifted(model, o, records, walked.scales)) {
+        let state = &mut states[j];
+        if matches!(state.sight, Sight::Well | Sight::Partly) {
+            // what the smoother is sure of is how its outputs were taken to walk
+            (state.sight, state.determined) = (Sight::UpToShift, 0.0);
+            (state.median, state.worst) = (state.median.max(1.0), state.worst.max(1.0));
+        }
+    }
     let leaves = trial::simulate(model, records, prior, dt);
     if leaves.as_ref().is_some_and(|l| l.undefined) {
         // what a smoother says with equations that are no numbers is nothing
@@ -277,7 +289,11 @@ pub fn check(model: &Model, records: &[Record], prior: &PriorSmoothing, dt: f64)
         together: together(model, &states, &by_record),
         mirrored: mirrored(model, records, walked, &states),
         states,
-        sensors: sensors::findings(model, records),
+        sensors: [
+            sensors::findings(model, records),
+            blind::findings(model, records),
+        ]
+        .concat(),
         networks: networks(model, records, walked),
         moments,
         suspects: vec![],
@@ -518,7 +534,12 @@ fn when(model: &Model, records: &[Record], moments: &[Moment], j: usize) -> Opti
 fn together(model: &Model, states: &[StateCheck], by_record: &[Along]) -> Vec<Vec<String>> {
     let n = model.states.len();
     let open = |j: &usize| {
-        let alone = [Sight::Measured, Sight::Isolated, Sight::ThroughNetwork];
+        let alone = [
+            Sight::Measured,
+            Sight::Isolated,
+            Sight::ThroughNetwork,
+            Sight::UpToShift,
+        ];
         !alone.contains(&states[*j].sight)
     };
     let open: Vec<usize> = (0..n).filter(open).collect();

@@ -44,6 +44,22 @@ pub enum Finding {
     },
     /// A channel is nothing but white noise.
     OnlyNoise { channel: String },
+    /// Rows are missing over times in which inputs move: nobody knows what drives the states there.
+    UnknownInputs {
+        record: String,
+        inputs: Vec<String>,
+        /// How many such gaps.
+        gaps: usize,
+        /// The part of the record's time that they make up.
+        part: f64,
+        /// The longest of them.
+        from: f64,
+        to: f64,
+        /// Of time.
+        unit: String,
+        /// Whether the model does not follow the record, which may be because of them.
+        contradicts: bool,
+    },
     /// The misfit is what a sensor makes that shows the past.
     Lags {
         file: String,
@@ -113,7 +129,7 @@ pub enum Finding {
         /// Sub-steps that would be finer.
         substeps: usize,
     },
-    /// Inputs that move smoothly are held over each sample.
+    /// Inputs that go on moving are held over each sample.
     HeldInputs {
         file: String,
         /// Where the simulation would move farthest if they went straight to their next values.
@@ -122,7 +138,7 @@ pub enum Finding {
         of_noise: f64,
         of_range: f64,
     },
-    /// Inputs that move smoothly, of which the file does not say what they do over a sample, are taken to go straight
+    /// Inputs that go on moving, of which the file does not say what they do over a sample, are taken to go straight
     /// to their next values: the records ask for it.
     MovingInputs {
         file: String,
@@ -175,7 +191,7 @@ impl Finding {
     /// The channel it is about; nothing where it is about states.
     pub fn channel(&self) -> &str {
         match self {
-            Self::Disturbed { .. } => "",
+            Self::Disturbed { .. } | Self::UnknownInputs { .. } => "",
             Self::Held { channel, .. }
             | Self::Quantised { channel, .. }
             | Self::Saturated { channel, .. }
@@ -191,7 +207,7 @@ impl Finding {
         }
     }
 
-    /// Whether the record shows it before anything is fitted.
+    /// Whether it is about a sensor, and the record shows it before anything is fitted.
     pub fn is_of_channel(&self) -> bool {
         matches!(
             self,
@@ -200,6 +216,11 @@ impl Finding {
                 | Self::Saturated { .. }
                 | Self::OnlyNoise { .. }
         )
+    }
+
+    /// Whether it is about what a record does not have.
+    pub fn is_of_record(&self) -> bool {
+        matches!(self, Self::UnknownInputs { .. })
     }
 
     /// Whether it is about the steps of the integration, and not about the misfit.
@@ -217,6 +238,10 @@ impl Finding {
                 | Self::Saturated { .. }
                 | Self::OnlyNoise { .. }
                 | Self::CoarseSteps { .. }
+                | Self::UnknownInputs {
+                    contradicts: true,
+                    ..
+                }
         )
     }
 
@@ -252,6 +277,27 @@ impl Finding {
             Self::OnlyNoise { channel } => format!(
                 "{channel} cannot be told from white noise: there is nothing in it to learn from; check its column, or sample faster"
             ),
+            Self::UnknownInputs {
+                record,
+                inputs,
+                gaps,
+                part,
+                from,
+                to,
+                unit,
+                ..
+            } => {
+                let (names, s, _) = subject(inputs);
+                let es = if s.is_empty() { "" } else { "es" };
+                let longest = if *gaps > 1 { ", the longest" } else { "" };
+                let from = text::number(*from);
+                format!(
+                    "rows of {record} are missing over {} ({} of its time{longest} from {from} to {}), over which nobody knows what {names} do{es}: what is taken there is a guess, and what follows is driven wrongly; cut the record there into several files, each of which has a start of its own, or, if held, hold = \"zero-order\" in [inputs] or [time] says so",
+                    text::count(*gaps, "gap"),
+                    text::percent(*part),
+                    text::with_unit(*to, unit),
+                )
+            }
             Self::Lags {
                 file,
                 channel,
@@ -384,7 +430,7 @@ impl Finding {
             } => {
                 let (names, s, are) = subject(inputs);
                 format!(
-                    "{names} move{s} smoothly, and {are} held over each sample as a digital output is: if measured, write hold = \"first-order\" in [inputs] or [time], which moves {channel} on {file} by {} times its noise ({} of its range); if held, hold = \"zero-order\" says so",
+                    "{names} move{s} from sample to sample, and {are} held over each sample as a digital output is: if measured, write hold = \"first-order\" in [inputs] or [time], which moves {channel} on {file} by {} times its noise ({} of its range); if held, hold = \"zero-order\" says so",
                     rounded(*of_noise),
                     text::percent(*of_range)
                 )
@@ -402,7 +448,7 @@ impl Finding {
                     format!(", ln p is higher by {gain:.0}")
                 });
                 format!(
-                    "{names} move{s} smoothly, and {are} taken to go straight to the next value over each sample, because the records ask for it ({channel} on {file} moves by {} times its noise{gain}): hold = \"first-order\" in [inputs] or [time] says so; if held, write hold = \"zero-order\"",
+                    "{names} move{s} from sample to sample, and {are} taken to go straight to the next value, because the records ask for it ({channel} on {file} moves by {} times its noise{gain}): hold = \"first-order\" in [inputs] or [time] says so; if held, write hold = \"zero-order\"",
                     rounded(*of_noise),
                 )
             }
@@ -415,7 +461,7 @@ impl Finding {
                 let pushes: Vec<String> = pushes.collect();
                 let pushes: Vec<&str> = pushes.iter().map(String::as_str).collect();
                 format!(
-                    "something that is not in the equations pushes the states about, from sample to sample {} (standard deviation): the records are likelier so than under equations that hold exactly (ln p is higher by {gain:.0}); constants, states and bands count it, and a free run drifts away by it",
+                    "the equations do not hold exactly: something pushes the states about, from sample to sample {} (standard deviation), at random or because a term is missing; the records are likelier so (ln p is higher by {gain:.0}); constants, states and bands count random pushes, and a free run drifts away by them",
                     text::list(&pushes)
                 )
             }
@@ -450,6 +496,12 @@ impl Finding {
             Self::OnlyNoise { channel } => {
                 format!("bring a record in which {channel} shows something")
             }
+            Self::UnknownInputs {
+                contradicts: false, ..
+            } => return None,
+            Self::UnknownInputs { record, .. } => format!(
+                "cut {record} into several files at its gaps, over which nobody knows the inputs, and fit again"
+            ),
             Self::Lags { channel, .. } => format!(
                 "give the sensor of {channel} a lag in [measurements], and fit again"
             ),
@@ -482,12 +534,12 @@ impl Finding {
                 };
                 format!("write {better} into [time] and fit again")
             }
+            Self::Disturbed { .. } => "if nothing pushes the states about in reality, look for what the equations lack, such as another state or a term that is not linear; a network in its place may show what it is".into(),
             Self::BandsWrong { .. }
             | Self::Quantised { .. }
             | Self::HeavyTails { .. }
             | Self::HeldInputs { .. }
-            | Self::MovingInputs { .. }
-            | Self::Disturbed { .. } => {
+            | Self::MovingInputs { .. } => {
                 return None;
             }
         })

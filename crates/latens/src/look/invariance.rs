@@ -550,7 +550,7 @@ impl Look<'_> {
         records
             .map(|(record, start)| {
                 let run = score::free_run(&self.stepper, record, &at.theta, start);
-                score::outputs(&self.stepper, record, &at.theta, &run)
+                score::outputs(self.stepper.system(), record, &at.theta, &run)
             })
             .collect()
     }

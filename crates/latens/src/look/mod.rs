@@ -1,6 +1,7 @@
 //! Before anything is learned: how large things are, where the known equations alone put the hidden
 //! states, and what the records can tell.
 
+pub mod blind;
 pub mod check;
 pub mod finding;
 pub mod invariance;
@@ -12,6 +13,7 @@ pub mod roughness;
 pub mod sampling;
 pub mod scales;
 pub mod sensors;
+mod shift;
 pub mod sight;
 pub mod stiffness;
 pub mod suspects;

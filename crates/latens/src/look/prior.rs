@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::noise::noise_with;
 use super::scales::{self, SignalScales};
+use crate::Error;
 use crate::filter::{Smoothed, Smoother};
 use crate::model::Model;
 use crate::model::network::Scaling;
@@ -102,14 +103,18 @@ pub enum Walking {
 }
 
 /// Finds the hidden trajectory from the known physics, and from it the scale of everything; scales
-/// the networks of the model by it.
+/// the networks of the model by it. Asks `stop` on the way, many times a second.
+///
+/// # Errors
+/// [`Error::Stopped`] where `stop` said so.
 pub fn smooth_with_known_equations(
     model: &mut Model,
     records: &[Record],
     settings: &Settings,
     walking: Walking,
     dt: f64,
-) -> PriorSmoothing {
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<PriorSmoothing, Error> {
     let n = model.states.len();
     let outputs = match walking {
         Walking::Outputs => model.signals(),
@@ -121,7 +126,7 @@ pub fn smooth_with_known_equations(
         noise,
         smoothed,
         ..
-    } = walks(walking, records, settings, dt, n);
+    } = walks(walking, records, settings, dt, n, stop)?;
     let mut scales = all_scales.clone();
     let narrowed = |s: &Smoothed| Smoothed {
         states: s.states.narrowed(n),
@@ -131,6 +136,7 @@ pub fn smooth_with_known_equations(
     let states: Vec<Smoothed> = smoothed.iter().map(narrowed).collect();
     scales.center.truncate(n);
     scales.scale.truncate(n);
+    scales.spread.truncate(n);
     scales.certain.truncate(n);
     scales.walk.truncate(n);
     scale_networks(model, records, settings, &scales, &states, dt);
@@ -139,13 +145,13 @@ pub fn smooth_with_known_equations(
         outputs,
         smoothed,
     });
-    PriorSmoothing {
+    Ok(PriorSmoothing {
         scales,
         states,
         outputs,
         all_scales,
         noise,
-    }
+    })
 }
 
 /// A random walk, and the sizes of everything along it.
@@ -161,11 +167,18 @@ struct Walk {
 ///
 /// Every level of the walk is taken to its end under the sizes that it finds itself, from every
 /// start: a level chosen under other sizes than those that it then runs with is another walk.
-fn walks(model: &Model, records: &[Record], settings: &Settings, dt: f64, n: usize) -> Walk {
+fn walks(
+    model: &Model,
+    records: &[Record],
+    settings: &Settings,
+    dt: f64,
+    states: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Walk, Error> {
     let zero = vec![0.0; model.system.parameters()];
     let first_scales = scales::estimate(model, records, &zero);
     // what walks: outputs of networks; else rows of unknown shape; else those with constants
-    let signals: Vec<usize> = (n..model.states.len()).collect();
+    let signals: Vec<usize> = (states..model.states.len()).collect();
     let candidates = [
         signals.as_slice(),
         model.system.network_rows(),
@@ -187,11 +200,13 @@ fn walks(model: &Model, records: &[Record], settings: &Settings, dt: f64, n: usi
         rows,
         offsets: &START_OFFSETS[..1],
         iterations: 3,
+        stop,
     };
     let to_the_end = First {
         rows,
         offsets,
         iterations: SMOOTHING_STEPS,
+        stop,
     };
     let walked = |level: f64, scales: &SignalScales, first: &First| {
         let noise = loose(settings, model, scales, dt, level, rows);
@@ -223,9 +238,12 @@ fn walks(model: &Model, records: &[Record], settings: &Settings, dt: f64, n: usi
         }
     });
     let mut best = best.expect("one level at least");
+    if stop() {
+        return Err(Error::Stopped);
+    }
     let states = best.smoothed.iter().map(|s| &s.states);
     scales::refine(model, &mut best.scales, states);
-    best
+    Ok(best)
 }
 
 /// The noise of a random walk of some rows, the others all but exact.
@@ -254,6 +272,8 @@ struct First<'a> {
     offsets: &'a [f64],
     /// Gauss–Newton steps.
     iterations: usize,
+    /// Whether somebody wants to stop.
+    stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// The records smoothed with networks at zero and their rows as random walks, and the log
@@ -270,8 +290,9 @@ fn walk(
         rows,
         offsets,
         iterations,
+        stop,
     } = *first;
-    let stepper = Stepper::over(model, &model.system, dt, records);
+    let stepper = Stepper::over(model, &model.system, dt, records).stopped_by(stop);
     let zero = vec![0.0; model.system.parameters()];
     let mut hidden = model.hidden();
     let known = |i: &usize| stepper.known_starts().iter().any(|known| known.state == *i);

@@ -19,6 +19,10 @@ use crate::record::Record;
 pub struct SignalScales {
     pub center: Vec<f64>,
     pub scale: Vec<f64>,
+    /// Of states of which the file says how large they are or about what: how far from its centre each has
+    /// proved to go. 0 of all others, which go as far as their scale.
+    #[serde(default)]
+    pub spread: Vec<f64>,
     /// Whether the scale was measured or stated, not guessed from the equations.
     pub certain: Vec<bool>,
     /// Standard deviation of each channel's noise; never below 1e-6 of its range.
@@ -31,6 +35,20 @@ pub struct SignalScales {
     pub walk: Vec<f64>,
     /// τ: the time in which the fastest channel moves by its scale.
     pub time_constant: f64,
+}
+
+impl SignalScales {
+    /// How far from its centre a record may begin: as far as others went, whatever a file says of a rough size.
+    pub fn start_deviation(&self, state: usize) -> f64 {
+        let spread = self.spread.get(state).copied().unwrap_or(0.0);
+        self.scale[state].max(spread)
+    }
+
+    /// Variances of a start of which nothing else is known.
+    pub fn start_variances(&self) -> Vec<f64> {
+        let states = 0..self.scale.len();
+        states.map(|i| self.start_deviation(i).powi(2)).collect()
+    }
 }
 
 /// Below this fraction of a channel's range, noise is not told apart from none.
@@ -91,6 +109,7 @@ pub fn estimate(model: &Model, records: &[Record], theta: &[f64]) -> SignalScale
             .iter()
             .map(|s| s.scale.unwrap_or(f64::NAN))
             .collect(),
+        spread: vec![0.0; n],
         certain: model.states.iter().map(|s| s.scale.is_some()).collect(),
         noise: (0..system.measurements())
             .map(|c| noise(records, c))
@@ -421,22 +440,32 @@ fn difference(times: &[f64; 5]) -> [f64; 5] {
     weights.map(|w| w * (70.0 / square).sqrt())
 }
 
-/// Takes centre and scale of the hidden states from smoothed trajectories.
+/// Takes centre, scale and spread of the states from smoothed trajectories.
 pub fn refine<'t>(
     model: &Model,
     scales: &mut SignalScales,
     trajectories: impl IntoIterator<Item = &'t Trajectory> + Clone,
 ) {
     let n = model.states.len();
+    // none in what an earlier version wrote
+    scales.spread.resize(n, 0.0);
     for i in 0..n {
         let trajectories = trajectories.clone().into_iter();
         let values = trajectories.flat_map(|states| states.column(i));
         let shown = model.system.direct().contains(&Some(i));
-        if let (Some((center, scale)), false) = (center_and_scale(values), shown) {
-            scales.center[i] = model.states[i].center.unwrap_or(center);
+        let Some((center, scale)) = center_and_scale(values) else {
+            continue;
+        };
+        let state = &model.states[i];
+        if !shown {
+            scales.center[i] = state.center.unwrap_or(center);
             if !scales.certain[i] {
                 scales.scale[i] = usable(center, scale);
             }
+        }
+        let varies = model.varying().any(|(_, varying)| varying == i);
+        if !varies && (state.scale.is_some() || state.center.is_some()) {
+            scales.spread[i] = (center - scales.center[i]).abs() + scale;
         }
     }
 }

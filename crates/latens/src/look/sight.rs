@@ -62,6 +62,9 @@ pub(crate) fn state(state: &StateCheck, sign_open: bool) -> Option<String> {
             text::percent(state.median.min(1.0)),
             seen(state)
         ),
+        Sight::UpToShift => format!(
+            "{name} is determined up to a shift only: a constant added to it can be made up for by what a network learns, so that its level is what the network's prior says; measure it, say how well its start is known with start_deviation, or let it enter a known term"
+        ),
         Sight::ThroughNetwork => format!(
             "{name} is unobservable before a fit: it acts on what is measured only through a network, which can undo any change of its values; measure it, give its equation, or let it enter a known one"
         ),

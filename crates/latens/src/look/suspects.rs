@@ -170,7 +170,8 @@ pub struct Residuals {
 /// Readings whose residual stands out from those of their neighbours by at least so many standard
 /// deviations; their places.
 ///
-/// What neighbours share is the model's error. So is a residual where the reading agrees with its
+/// What neighbours share is the model's error, also where one is farther off than they are: by which a residual
+/// stands out must be more than what is left of the readings beside it. So is a residual where the reading agrees with its
 /// neighbours, and the model turns a corner that the signal does not: the readings themselves must
 /// contradict each other by [`SUPPORT_PART`] of what the model claims, or by [`CLEAR_DEVIATIONS`] standard deviations.
 pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
@@ -188,6 +189,7 @@ pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
     let places = search(&readings(&residuals.deviations), &limits, 1.0, &|_| false);
     let places: Vec<usize> = places.into_iter().map(|s| s.place).collect();
     let read = readings(&residuals.read);
+    let left = readings(&residuals.deviations);
     let stretches = read.stretches();
     let size = |k: &usize| (residuals.read[*k] - residuals.expected[*k]).abs();
     let supported = |run: &&[usize]| {
@@ -197,7 +199,13 @@ pub fn isolated(residuals: &Residuals, least: f64) -> Vec<usize> {
             f64::min(SUPPORT_PART * size(k), CLEAR_DEVIATIONS * deviation)
         };
         let asked = run.iter().map(asked).fold(f64::INFINITY, f64::min);
-        read.contradiction(run_of) >= asked
+        let beside = [
+            (run_of.before > 0).then(|| run_of.first - 1),
+            (run_of.after > 0).then_some(run_of.end),
+        ];
+        let beside = beside.into_iter().flatten();
+        let shared = beside.map(|k| left.value[k].abs()).fold(0.0, f64::max);
+        read.contradiction(run_of) >= asked && left.contradiction(run_of) > shared
     };
     let runs = places.chunk_by(|a, b| a + 1 == *b);
     runs.filter(supported).flatten().copied().collect()
@@ -837,6 +845,29 @@ mod tests {
             *value = bump + 0.3 * normal(&mut rng);
         }
         assert_eq!(isolated(&residuals(&white), 4.5), [0; 0]);
+    }
+
+    /// The peak of an epidemic that a prediction has missed: its neighbours are nearly as far off, so that the model is
+    /// wrong there. A reading that is farther off than all that the model has missed is wrong all the same.
+    #[test]
+    fn a_peak_that_a_model_has_missed_is_no_wrong_reading() {
+        let mut cases = Residuals {
+            time: (4..40).map(f64::from).collect(),
+            read: vec![4215.0, 6889.0, 4943.0, 1880.0, 760.0, 300.0],
+            expected: vec![405.0, 251.0, 152.0, 90.0, 52.0, 30.0],
+            deviations: vec![],
+        };
+        cases.read.resize(36, 8.0);
+        cases.expected.resize(36, 5.0);
+        let deviations = |cases: &Residuals| -> Vec<f64> {
+            let pairs = cases.read.iter().zip(&cases.expected);
+            pairs.map(|(y, e)| (y - e) / 94.0).collect()
+        };
+        cases.deviations = deviations(&cases);
+        assert_eq!(isolated(&cases, 6.0), [0; 0]);
+        cases.read[1] = 85000.0;
+        cases.deviations = deviations(&cases);
+        assert_eq!(isolated(&cases, 6.0), [1]);
     }
 
     /// A pulse that an input makes is what was measured; the same pulse where the input often jumps and

@@ -216,6 +216,10 @@ fn terms(
                     cost.physics += half_square(defect, &noise.process) / span.samples;
                 }
             }
+            // no number is no number, whatever follows; steps without a solution take the longest
+            if cost.physics.is_nan() {
+                break;
+            }
         }
         cost
     };

@@ -2,6 +2,7 @@
 
 pub mod named;
 
+use crate::model::System;
 use crate::numerics::Trajectory;
 use crate::numerics::step::Stepper;
 use crate::record::Record;
@@ -113,13 +114,7 @@ pub fn nrmse(predicted: &[f64], truth: &[f64], column: usize, columns: usize) ->
 }
 
 /// The measured channels in a run of states, one row per sample.
-pub fn outputs(
-    stepper: &Stepper,
-    record: &Record,
-    theta: &[f64],
-    states: &Trajectory,
-) -> Trajectory {
-    let system = stepper.system();
+pub fn outputs(system: &System, record: &Record, theta: &[f64], states: &Trajectory) -> Trajectory {
     let mut ws = system.workspace();
     let mut outputs = Trajectory::filled(f64::NAN, record.len(), system.measurements());
     for (k, state) in states.rows().enumerate() {
@@ -137,7 +132,7 @@ pub fn channel_nrmse(
     states: &Trajectory,
 ) -> Vec<Option<f64>> {
     let c = stepper.system().measurements();
-    let outputs = outputs(stepper, record, theta, states);
+    let outputs = outputs(stepper.system(), record, theta, states);
     (0..c)
         .map(|j| nrmse(outputs.as_slice(), &record.outputs, j, c))
         .collect()

@@ -19,6 +19,13 @@ const FEWEST_VALUES: usize = 32;
 const NOTABLE_DEVIATIONS: f64 = 3.0;
 /// Lags of the portmanteau test.
 const MOST_LAGS: usize = 20;
+/// Standard deviations of chance from which a sequence is correlated: white ones are so once in a hundred thousand
+/// times. Few values cannot come so far; where neighbours share most of the variance, once in four thousand will do.
+const CLEAR_DEVIATIONS: f64 = 4.7;
+const CLEAR_DEVIATIONS_OF_FEW: f64 = 3.5;
+const MOST_OF_VARIANCE: f64 = 0.5;
+/// The correlated part of a misfit matters from this part of it on.
+const MATERIAL_MISFIT_PART: f64 = 0.15;
 
 /// How a sequence is correlated with itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +36,15 @@ pub struct Colour {
     pub shared: f64,
     /// Over so many samples.
     pub samples: usize,
+}
+
+impl Colour {
+    /// Whether it is more than chance, and matters.
+    pub fn is_clear(&self) -> bool {
+        let mostly = self.shared > MOST_OF_VARIANCE && self.deviations > CLEAR_DEVIATIONS_OF_FEW;
+        let material = self.shared.sqrt() > MATERIAL_MISFIT_PART;
+        material && (mostly || self.deviations > CLEAR_DEVIATIONS)
+    }
 }
 
 /// Of a sequence about its mean; `None` where it is too short or never moves.
@@ -113,6 +129,22 @@ pub fn is_white(values: &[f64]) -> bool {
         && chi_square_deviations(q / lags, lags) < NOTABLE_DEVIATIONS
 }
 
+/// Legendre's polynomials of the rank of a signal's values, a line and two curves, whatever their distribution; `None`
+/// where it does not move.
+pub fn curves(signal: &[f64]) -> Option<[Vec<f64>; 3]> {
+    let mut order: Vec<usize> = (0..signal.len()).collect();
+    order.sort_by(|&a, &b| signal[a].total_cmp(&signal[b]));
+    if signal[*order.first()?] == signal[*order.last()?] {
+        return None;
+    }
+    let mut rank = vec![0.0; signal.len()];
+    for (r, &i) in order.iter().enumerate() {
+        rank[i] = (2.0 * r as f64 + 1.0) / signal.len() as f64 - 1.0;
+    }
+    let curves: [fn(f64) -> f64; 3] = [|x| x, |x| 1.5 * x * x - 0.5, |x| 2.5 * x.powi(3) - 1.5 * x];
+    Some(curves.map(|curve| rank.iter().map(|x| curve(*x)).collect()))
+}
+
 /// How many standard deviations of a normal variable a χ² over its degrees of freedom is worth
 /// (Wilson and Hilferty).
 pub fn chi_square_deviations(ratio: f64, freedom: f64) -> f64 {
@@ -169,7 +201,9 @@ mod tests {
             let n = [64, 201, 1638, 5001][seed as usize % 4];
             worst = worst.max(colour(&white(seed, n)).unwrap().deviations);
         }
-        assert!(worst < 4.7, "{worst}");
+        assert!(worst < CLEAR_DEVIATIONS, "{worst}");
+        let clear = (0..4000).filter(|&s| colour(&white(s, 45)).unwrap().is_clear());
+        assert_eq!(clear.count(), 0);
         let called = (0..1000).filter(|&s| !is_white(&white(s, 201))).count();
         assert!(called < 20, "{called}");
     }
@@ -188,6 +222,9 @@ mod tests {
                 .collect();
             let colour = colour(&values).unwrap();
             assert!(colour.deviations > 20.0, "{colour:?}");
+            // of a few dozen values too, though less surely
+            let short = super::colour(&values[..64]).unwrap();
+            assert!(short.is_clear(), "{short:?}");
             assert!((low..=high).contains(&colour.samples), "{a}: {colour:?}");
             assert!(colour.shared > 0.8, "{colour:?}");
         }

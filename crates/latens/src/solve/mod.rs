@@ -18,6 +18,9 @@ pub mod workers;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +171,10 @@ pub trait Observer: Send {
     fn again(&mut self, _suspects: &[Suspect]) {}
     /// A trial begins; `None` where it is over.
     fn trying(&mut self, _trial: Option<Trial>) {}
+    /// Whether to go on, asked several times a second while nothing is learned yet.
+    fn goes_on(&mut self) -> bool {
+        true
+    }
     /// A few hundred steps have passed.
     fn progress(&mut self, _progress: &Progress) -> bool {
         true
@@ -232,8 +239,46 @@ impl Drop for Quiet<'_> {
 }
 
 impl Observer for Quiet<'_> {
+    fn goes_on(&mut self) -> bool {
+        self.0.goes_on()
+    }
+
     fn progress(&mut self, progress: &Progress) -> bool {
         self.0.progress(progress)
+    }
+}
+
+/// An observer that several threads ask whether to go on, as often as they like.
+pub struct Asking<'o> {
+    stopped: AtomicBool,
+    /// When it was asked last.
+    observer: Mutex<(Instant, &'o mut dyn Observer)>,
+}
+
+impl<'o> Asking<'o> {
+    /// It is asked no more often than this.
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    /// Of an observer.
+    pub fn new(observer: &'o mut dyn Observer) -> Self {
+        Self {
+            stopped: AtomicBool::new(false),
+            observer: Mutex::new((Instant::now(), observer)),
+        }
+    }
+
+    /// Whether it does not want to go on.
+    pub fn is_stopped(&self) -> bool {
+        // whoever finds it being asked hears of it the next time
+        if let Ok(mut asked) = self.observer.try_lock()
+            && asked.0.elapsed() >= Self::INTERVAL
+            && !self.stopped.load(Ordering::Relaxed)
+        {
+            asked.0 = Instant::now();
+            let stopped = !asked.1.goes_on();
+            self.stopped.store(stopped, Ordering::Relaxed);
+        }
+        self.stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -527,7 +572,7 @@ impl Problem<'_> {
     /// The noise under which a start is looked for: nothing is held against it but the data.
     pub fn open_start(&self, noise: &Noise) -> Noise {
         let mut open = Noise {
-            start: self.scales.scale.iter().map(|s| s * s).collect(),
+            start: self.scales.start_variances(),
             ..noise.clone()
         };
         open.vary_as(self.stepper, noise);

@@ -205,3 +205,39 @@ steps = 400
         }
     }
 }
+
+/// A lake in two layers, of which the upper one is measured.
+fn lake(mixing: &str, known: &str) -> Check {
+    let text = format!(
+        "[time]\nstep = 1\n[inputs]\nwind = {{}}\nTa = {{}}\n\
+         [states]\nTs = {{ derivative = \"0.1*(Ta - Ts) - q\", start = 8 }}\n\
+         Td = {{ derivative = \"0.25*q\", start = 4{known} }}\n\
+         [expressions]\nq = \"{mixing}\"\n[networks.mix]\nlayers = [\"4 tanh\"]\n[measurements]\nTs = \"Ts\"\n\
+         [truth]\nTs = \"0.1*(Ta - Ts) - (0.02 + 0.004*wind)*(Ts - Td)\"\nTd = \"0.25*(0.02 + 0.004*wind)*(Ts - Td)\"\n\
+         [simulation]\nsteps = 200\ninputs = {{ wind = \"4 + 3*sin(0.9*t)\", Ta = \"15 - 12*cos(0.05*t)\" }}\n"
+    );
+    check(&text, 0.005, None).0
+}
+
+/// A constant added to the temperature below changes nothing where the mixing is another function of the difference:
+/// the level is what the network's prior says, which the smoother does not know. Where the network cannot see the
+/// difference, the start is known, or a known term feels the temperature, the level is pinned.
+#[test]
+fn a_level_that_a_network_makes_up_for_is_not_determined() {
+    let open = lake("mix(wind, Ts - Td)*(Ts - Td)", "");
+    assert_eq!(sight(&open, "Td"), Sight::UpToShift);
+    assert_eq!(open.states[1].determined, 0.0);
+    let words = latens::look::sight::states(&open);
+    assert!(
+        words[0].starts_with("Td is determined up to a shift only"),
+        "{words:?}"
+    );
+    for (mixing, known) in [
+        ("mix(wind)*(Ts - Td)", ""),
+        ("mix(wind, Ts - Td)*(Ts - Td)", ", start_deviation = 0.1"),
+        ("mix(wind, Ts - Td) + 0.01*(Ts - Td)*Ta", ""),
+    ] {
+        let pinned = lake(mixing, known);
+        assert_ne!(sight(&pinned, "Td"), Sight::UpToShift, "{mixing}{known}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What is known of constants before a fit: bounds, priors, values.
 
 use crate::fixture::{defaults, fit};
-use latens::fit::BoundName;
+use latens::fit::{BoundName, Constant};
 use latens::numerics::bounded::moments;
 use latens::simulate::{NoiseLevel, Simulation, simulate};
 use latens::{Fit, Model, Record, Settings, Silent};
@@ -337,4 +337,28 @@ steps = 60
     let gut = fit.tracks[0].smoothed.row(0)[0];
     assert!((gut - 100.0).abs() < 0.01, "{gut}");
     assert!(record.slice(5..20).later && !record.slice(0..5).later);
+}
+
+/// An interval that reaches much farther to one side is said in words, and one that does not is not.
+#[test]
+fn a_skewed_interval_is_told() {
+    let text = "[time]\nstep = 0.1\n[states]\nx = { derivative = \"-k*x\", start = 1 }\n[measurements]\nx = \"x\"\n\
+                [unknowns]\nk = { guess = 1, scale = 1, positive = true }\n[truth]\nk = 1\n[simulation]\nsteps = 40\n";
+    let model = Model::from_text("decay", text).unwrap();
+    let record = simulate(&model, &Simulation::default()).unwrap();
+    let fit = latens::fit(&model, &[record]).unwrap();
+    let known = fit.constants()[0].clone();
+    assert_eq!(known.skewed(), None);
+    let skewed = Constant {
+        value: 21.0,
+        std: 15.0,
+        interval: Some((5.3, 82.1)),
+        ..known.clone()
+    };
+    assert_eq!(skewed.skewed().as_deref(), Some("95 % within 5 to 82"));
+    let bounded = Constant {
+        bound: Some(BoundName::Min),
+        ..skewed
+    };
+    assert_eq!(bounded.skewed(), None);
 }

@@ -309,3 +309,65 @@ process_noise = { v = GUSTS }
         assert!(fit("0", seed).facts.disturbed.is_none(), "seed {seed}");
     }
 }
+
+/// A channel that stands at 0 where the equations say so, as an overflow that is dry, is sound; one whose sensor shows
+/// nothing below 0 is not.
+#[test]
+fn a_channel_stands_where_its_equations_do() {
+    let (plain, record) = simulated("", 1);
+    let above = Record {
+        outputs: record.outputs.iter().map(|z| z.max(0.0)).collect(),
+        ..record
+    };
+    let text = OSCILLATOR.replace("TERM", "");
+    let text = text.replace("z = \"z\"", "z = \"0.5*(z + abs(z))\"");
+    let overflow = Model::from_text("overflow", &text).unwrap();
+    let is_saturated = |fit: &Fit| {
+        let mut findings = fit.facts.findings.iter();
+        findings.any(|f| matches!(f, Finding::Saturated { .. }))
+    };
+    assert!(is_saturated(&fitted(&plain, above.clone())));
+    assert!(!is_saturated(&fitted(&overflow, above)));
+}
+
+/// Rows that a logger has lost while an input moved: nobody knows what drove the states there. The gap is named, by a
+/// check and by a fit, and what follows it is no fault of the model.
+#[test]
+fn a_gap_over_which_an_input_moves_is_named() {
+    let (model, whole) = simulated("", 1);
+    let lost = 500..800;
+    let kept = |k: &usize| !lost.contains(k);
+    let rows = |values: &[f64]| -> Vec<f64> {
+        let kept = (0..whole.len()).filter(kept);
+        kept.map(|k| values[k]).collect()
+    };
+    let record = Record {
+        time: rows(&whole.time),
+        inputs: rows(&whole.inputs),
+        outputs: rows(&whole.outputs),
+        truth: None,
+        ..whole.clone()
+    };
+    let named = |findings: &[Finding]| -> Option<(f64, f64, bool)> {
+        findings.iter().find_map(|finding| match finding {
+            Finding::UnknownInputs {
+                inputs,
+                gaps: 1,
+                from,
+                to,
+                contradicts,
+                ..
+            } if inputs == &["u"] => Some((*from, *to, *contradicts)),
+            _ => None,
+        })
+    };
+    let check = latens::check(&model, std::slice::from_ref(&record)).unwrap();
+    let (from, to, contradicts) = named(&check.sensors).unwrap();
+    assert!((from - 9.98).abs() < 1e-9 && (to - 16.0).abs() < 1e-9 && !contradicts);
+    let fit = fitted(&model, record);
+    let (.., contradicts) = named(&fit.facts.findings).unwrap();
+    assert!(contradicts, "{:?}", fit.facts.findings);
+    let blames = |f: &Finding| f.contradicts() && !f.is_of_record();
+    assert!(!fit.facts.findings.iter().any(blames));
+    assert!(named(&latens::check(&model, &[whole]).unwrap().sensors).is_none());
+}

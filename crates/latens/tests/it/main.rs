@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod constants;
 mod dense;
+mod domain;
 mod findings;
 mod fixture;
 mod gaps;

@@ -5,7 +5,8 @@ use latens::fit::Fit;
 use latens::fit::Start;
 use latens::numerics::score;
 use latens::numerics::step::Stepper;
-use latens::{Record, Trajectory};
+use latens::simulate::{NoiseLevel, Simulation, simulate};
+use latens::{Model, Record, Trajectory};
 
 /// The bands of a free run are linear in δθ: free runs of models drawn a thousand times closer
 /// spread a thousandth as much. (Drawn at full width they leave the linear range: directions of
@@ -114,4 +115,60 @@ fn a_prediction_does_not_look_ahead() {
     let [a, b] = [&record, &other].map(|r| fit.predictor().predict(r, Start::WarmUp(400)));
     assert_eq!(a.states, b.states);
     assert_eq!(a.deviations, b.deviations);
+}
+
+/// A velocity that brakes; its size is said, or not.
+fn brake(size: &str) -> Model {
+    let text = format!(
+        "[time]\nstep = 0.1\n[states]\nq = {{ derivative = \"v\", start = 0 }}\n\
+         v = {{ derivative = \"-k*v\", start = 20{size} }}\n[measurements]\nq = \"q\"\n\
+         [unknowns]\nk = {{ guess = 1, scale = 0.5, positive = true }}\n[truth]\nk = 0.5\n\
+         [simulation]\nsteps = 100\n"
+    );
+    Model::from_text("brake", &text).unwrap()
+}
+
+/// A record may begin anywhere training went, whatever a file says of the rough size of a state; where it says
+/// nothing, the prior of a start is the scale that training has shown.
+#[test]
+fn a_record_may_begin_wherever_training_went() {
+    let record = |start: f64, seed: u64| {
+        let simulation = Simulation {
+            start: vec![(1, start)],
+            noise: vec![Some(NoiseLevel::OfRange(0.003))],
+            seed,
+            ..Simulation::default()
+        };
+        simulate(&brake(""), &simulation).unwrap()
+    };
+    let new = record(3.0, 2);
+    for size in [
+        "",
+        ", scale = 0.1",
+        ", scale = 0.1, center = 0",
+        ", center = 500",
+    ] {
+        let fit = latens::fit(&brake(size), &[record(20.0, 1)]).unwrap();
+        let made = fit.predictor().predict(&new, Start::WarmUp(10));
+        let (v, std) = (made.states.row(0)[1], made.deviations.row(0)[1]);
+        let truth = new.truth(made.from).unwrap()[1];
+        assert!(
+            (v - truth).abs() < 3.0 * std && std < 1.0,
+            "{size}: {v} ± {std}, true {truth}"
+        );
+        let open = fit.predictor().open_start(&new, &fit.facts.noise);
+        let scales = &fit.facts.scales;
+        if size.is_empty() {
+            assert_eq!(open.start, [0, 1].map(|i| scales.scale[i].powi(2)));
+        }
+        let stream = fit.stream_setting();
+        assert!(
+            stream.noise.start[1].sqrt() > 8.0,
+            "{size}: {:?}",
+            stream.noise.start
+        );
+        let saved = Fit::from_files(&fit.to_files().unwrap(), "run").unwrap();
+        let again = saved.predictor().predict(&new, Start::WarmUp(10));
+        assert_eq!(made.states, again.states);
+    }
 }

@@ -180,3 +180,49 @@ fn records_have_constants_of_their_own() {
     let error = |fit: &latens::Fit| foreseen(fit).facts.record.nrmse["x"].unwrap();
     assert!(error(&fitted) < 0.3 * error(&common));
 }
+
+/// A network in a measurement of which the records hardly tell whether they need it: several structures speak together,
+/// and what they say together is measured with the equations of the simplest.
+#[test]
+fn structures_of_a_sensor_speak_together() {
+    let text = r#"
+[time]
+step = 10
+[inputs]
+I = {}
+[states.s]
+derivative = "-I/9000"
+start = 0.95
+start_deviation = 0.01
+[networks.ocv]
+layers = ["4 tanh"]
+[unknowns]
+R0 = { guess = 0.06, scale = 0.04, positive = true }
+[measurements]
+V = "3.2 + 0.9*s + ocv(s) - R0*I"
+[truth]
+R0 = 0.05
+V = "3.3 + 0.9*s + 0.002*sin(9*s) - R0*I"
+[simulation]
+steps = 100
+inputs = { I = "4 + 2*sin(0.02*t)" }
+"#;
+    let model = Model::from_text("cell", text).unwrap();
+    let mut simpler = 0;
+    for seed in 1..=3 {
+        let simulation = Simulation {
+            noise: vec![Some(NoiseLevel::OfRange(0.005))],
+            seed,
+            ..Simulation::default()
+        };
+        let record = simulate(&model, &simulation).unwrap();
+        let fit = latens::fit(&model, &[record]).unwrap();
+        let together = fit.members.len() > 1;
+        simpler += usize::from(together && fit.theta.len() < model.system.parameters());
+        let error = fit.facts.records[0].nrmse["V"].unwrap();
+        assert!(error < 0.01, "{error}");
+        let resistance = &fit.constants()[0];
+        assert!((resistance.value - 0.05).abs() < 4.0 * resistance.std);
+    }
+    assert!(simpler > 0);
+}

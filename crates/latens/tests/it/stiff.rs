@@ -253,3 +253,28 @@ fn a_stiff_reactor_is_learned() {
         assert!((next[i] / truth[3 + i] - 1.0).abs() < 1e-2, "state {i}");
     }
 }
+
+/// Asked to stop before anything is learned, a fit ends at once, however long its steps take.
+#[test]
+fn a_fit_that_has_learned_nothing_yet_can_be_stopped() {
+    struct Stop;
+    impl latens::solve::Observer for Stop {
+        fn goes_on(&mut self) -> bool {
+            false
+        }
+        fn progress(&mut self, _: &latens::solve::Progress) -> bool {
+            unreachable!("it was stopped before")
+        }
+    }
+    impl latens::job::Watch for Stop {}
+    let text = "[time]\nstep = 0.05\nmethod = \"sdirk4\"\ntolerance = 1e-6\n[inputs]\ncf = \"\"\n\
+        [states]\nc = { derivative = \"cf - c - k(T)*c\", start = 0.5 }\n\
+        T = { derivative = \"310 - T + 90*k(T)*c - 3*(T - 300)\", start = 310 }\n\
+        [measurements]\nT = \"T\"\n[networks.k]\nlayers = [\"4 tanh\"]\n\
+        [truth]\nc = \"cf - c - exp(0.05*(T - 310))*c\"\n\
+        T = \"310 - T + 90*exp(0.05*(T - 310))*c - 3*(T - 300)\"\n[simulation]\nsteps = 300\ninputs = { cf = \"1 + 0.5*sin(t)\" }\n";
+    let mut job = Job::new(model(text)).unwrap();
+    let source = Source::of_record(record_of(text, 300), &job.model).unwrap();
+    job.add(Role::Train, source);
+    assert!(matches!(job.run(&mut Stop), Err(Error::Stopped)));
+}

@@ -36,6 +36,7 @@ fn predictor<'a>(
         variance_inflation: 1.0,
         center: &noise.start_mean,
         scale: &SCALES,
+        spread: &[],
         regions: &[],
         dt: DT,
         range: &[1e3],

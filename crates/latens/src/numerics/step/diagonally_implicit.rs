@@ -186,6 +186,9 @@ impl Walk<'_> {
         let (mut level, mut position) = (0, 0_u64);
         let doubled = self.method.error.doubled();
         for _ in 0..Tableau::MOST_ATTEMPTS {
+            if at.stepper.is_stopped() {
+                return false;
+            }
             let dt = at.dt / (1_u64 << level) as f64;
             let piece = SubStep {
                 time: at.time + position as f64 * dt,

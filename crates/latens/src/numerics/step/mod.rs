@@ -155,6 +155,8 @@ pub struct Stepper<'s> {
     single: bool,
     /// What of F_x can be other than zero in one sub-step, for methods that go side by side.
     structure: Option<lanes::Structure>,
+    /// Whether somebody wants to stop.
+    stop: Option<&'s (dyn Fn() -> bool + Sync)>,
 }
 
 /// The way from one sample to the next.
@@ -266,7 +268,20 @@ impl<'s> Stepper<'s> {
             varying: model.varying().map(|(_, state)| state).collect(),
             known_starts: model.known_starts().collect(),
             single,
+            stop: None,
         }
+    }
+
+    /// The same for work of which nothing is kept once `stop` says that somebody wants to stop: from then on steps that
+    /// would take long have no solution, and searches end.
+    pub fn stopped_by(mut self, stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Whether somebody wants to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop())
     }
 
     /// The way over a gap.

@@ -180,11 +180,15 @@ impl Seat<'_> {
                 Answer::states(self.start(&smoother, *noisy, *elsewhere))
             }
             Question::Exact => {
+                let given = holdings.first().map_or(self.known, |left| left.states());
+                // under other values of the constants the equations may not be defined there
+                let states = if smoother.cost(given).total().is_finite() {
+                    given.clone()
+                } else {
+                    smoother.filtered()
+                };
                 let from = Smoothed {
-                    states: holdings
-                        .first()
-                        .map_or(self.known, |left| left.states())
-                        .clone(),
+                    states,
                     deviations: Trajectory::default(),
                     cost: Cost::default(),
                 };
@@ -238,7 +242,7 @@ impl Seat<'_> {
                 }
             }
             Question::Misfits => {
-                let seen = score::outputs(stepper, record, theta, states());
+                let seen = score::outputs(stepper.system(), record, theta, states());
                 let channels = noise.measurement.iter().cycle();
                 let misfits = record.outputs.iter().zip(seen.as_slice()).zip(channels);
                 let misfits = misfits.map(|((y, h), variance)| (y - h) / variance.sqrt());
@@ -246,7 +250,7 @@ impl Seat<'_> {
             }
             Question::Squares => {
                 let spread = smoother.seen_variances(&smoother.forward(states()));
-                let seen = score::outputs(stepper, record, theta, states());
+                let seen = score::outputs(stepper.system(), record, theta, states());
                 let squares = record.outputs.iter().zip(seen.as_slice()).zip(&spread);
                 let squares = squares.map(|((y, h), spread)| (y - h) * (y - h) + spread);
                 Answer::numbers(squares.collect::<Vec<f64>>())
@@ -349,7 +353,7 @@ fn moved(
     if let Some(exact) = simulation.filter(|exact| exact.1.total() < from.1.total()) {
         from = exact;
     }
-    let (states, cost) = next.improve(from.0, from.1, PROJECTION_STEPS);
+    let (states, cost) = next.projected(from.0, from.1, PROJECTION_STEPS);
     Moved {
         expected,
         states,

@@ -20,6 +20,7 @@ pub mod evidence;
 mod newton;
 pub(super) mod place;
 pub mod population;
+mod random;
 pub(super) mod regress;
 mod settle;
 mod stages;
@@ -171,6 +172,27 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         stopped = matches!(end, End::Stopped(_));
         settled
     };
+    let mut disturbed = None;
+    let contradicted = variance_inflation > 1.0;
+    let may_be_disturbed = simulates
+        && (contradicted || at.tightness > disturbance::LEVEL_DECADES[0])
+        && settings.estimate_noise
+        && settings.process_variance.is_empty();
+    if problem.noisy() && may_be_disturbed && !stopped {
+        let found = disturbance::disturbed(
+            problem,
+            &mut at,
+            &iterate,
+            &prior,
+            &noise,
+            contradicted,
+            observer,
+        )?;
+        if let Some(found) = found {
+            (noise, iterate) = (found.noise, found.iterate);
+            (disturbed, variance_inflation) = (Some(found.gain), 1.0);
+        }
+    }
     let mut in_pieces = false;
     if variance_inflation > 1.0 && !stopped {
         match ways::pieces_predict_better(problem, &iterate.theta, observer) {
@@ -187,18 +209,6 @@ fn run(problem: &Problem, start: Start, observer: &mut dyn Observer) -> Result<L
         }
     }
     at.variance_inflation = variance_inflation;
-    let mut disturbed = None;
-    let may_be_disturbed = simulates
-        && at.tightness > disturbance::LEVEL_DECADES[0]
-        && settings.estimate_noise
-        && settings.process_variance.is_empty();
-    if problem.noisy() && may_be_disturbed && variance_inflation == 1.0 && !stopped {
-        let found = disturbance::disturbed(problem, &mut at, &iterate, &prior, &noise, observer)?;
-        if let Some(found) = found {
-            (noise, iterate) = (found.noise, found.iterate);
-            disturbed = Some(found.gain);
-        }
-    }
     // all variances times a factor leave the gains and multiply the states' own covariance
     let inflated = noise.inflated(problem.stepper, variance_inflation);
     let newton = Newton::new(problem, &prior, &inflated);

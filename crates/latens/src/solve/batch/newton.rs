@@ -32,7 +32,7 @@ use crate::record::Record;
 use crate::solve::{Observer, Progress};
 use crate::{Divergence, Error};
 
-/// Gauss–Newton steps of the states alone after each step of θ.
+/// Gauss–Newton steps of the states alone after each step of θ, at the most.
 pub(super) const PROJECTION_STEPS: usize = 2;
 /// Noise alone makes an objective of half a unit a measurement: what is left to gain is compared
 /// with no more than this.
@@ -45,8 +45,11 @@ const MOST_BEND_RATIO: f64 = 0.3;
 const NO_GAIN_PART: f64 = 0.1;
 /// Of no more parameters than this all rows are taken, and steps have a second-order part.
 const FEW_PARAMETERS: usize = 100;
-/// Rows of A for each parameter on the way to a solution.
-const ROWS_PER_PARAMETER: usize = 10;
+/// Rows of A for each parameter on the way to a solution, at the least and at the most. Between these there is one for so
+/// many samples: a row of hundreds of parameters costs as much as all else that an elimination does at a few samples.
+const FEWEST_ROWS_PER_PARAMETER: usize = 4;
+const MOST_ROWS_PER_PARAMETER: usize = 10;
+const SAMPLES_PER_ROW: usize = 2;
 
 /// The current point: θ, a trajectory for each record, where the records are, and the objective there.
 #[derive(Clone)]
@@ -106,6 +109,10 @@ impl<'a> Newton<'a> {
             simulates: true,
             held: None,
         }
+    }
+
+    pub fn problem(&self) -> &'a Placed<'a> {
+        self.problem
     }
 
     /// The same with an entry of θ held where it is.
@@ -243,14 +250,21 @@ impl<'a> Newton<'a> {
         Ok(End::Done)
     }
 
-    /// How far rows of A may be thinned on the way: some ten for each parameter are left. The
-    /// gradient stays exact, and neighbouring rows are alike: the steps are the same to three
-    /// digits.
+    /// How far rows of A may be thinned on the way. The gradient stays exact, and neighbouring rows are alike: fits with
+    /// four rows for each parameter end where those with ten do. Few parameters have all rows: their product costs next
+    /// to nothing, and the last digits of a step matter where the valley of the objective is narrow.
     pub fn thinning(&self) -> usize {
+        let parameters = self.problem.model.system.parameters();
+        if parameters <= FEW_PARAMETERS {
+            return 1;
+        }
         let measured = |r: &Record| r.outputs.iter().filter(|y| !y.is_nan()).count();
         let rows: usize = self.problem.records.iter().map(measured).sum();
-        let enough =
-            ROWS_PER_PARAMETER * self.problem.model.system.parameters().max(FEW_PARAMETERS);
+        let samples: usize = self.problem.records.iter().map(Record::len).sum();
+        let enough = (samples / SAMPLES_PER_ROW).clamp(
+            FEWEST_ROWS_PER_PARAMETER * parameters,
+            MOST_ROWS_PER_PARAMETER * parameters,
+        );
         (rows / enough).max(1)
     }
 

@@ -57,7 +57,7 @@ pub(super) struct Settled {
 }
 
 /// The prior of a record's start as wide as the states have proved to range: what was guessed of a
-/// hidden state before anything was learned may be far off.
+/// hidden state before anything was learned, or said of its rough size, may be far off.
 ///
 /// # Errors
 /// Those of workers.
@@ -75,7 +75,7 @@ pub(super) fn open_start(
     for (i, state) in problem.model.states.iter().enumerate() {
         noise.start_mean[i] = scales.center[i];
         if !problem.settings.start_variance.contains_key(&state.name) {
-            noise.start[i] = noise.start[i].max(scales.scale[i].powi(2));
+            noise.start[i] = noise.start[i].max(scales.start_deviation(i).powi(2));
         }
     }
     Ok(())
@@ -126,12 +126,24 @@ pub(super) fn minimised_with_noise(
         if channels.is_empty() || matches!(end, End::Stopped(_)) {
             break;
         }
-        let found = newton.noise_found(iterate, at.determined)?;
-        for &c in &channels {
-            noise.measurement[c] = found[c].max(problem.resolution(c));
-        }
+        find_measurement_noise(&newton, at, iterate, noise)?;
     }
     Ok(end)
+}
+
+/// R_y as the misfits show it, of the channels whose noise nobody states.
+pub(super) fn find_measurement_noise(
+    newton: &Newton,
+    at: &Stage,
+    iterate: &Iterate,
+    noise: &mut Noise,
+) -> Result<(), Error> {
+    let problem = newton.problem();
+    let found = newton.noise_found(iterate, at.determined)?;
+    for c in free_channels(problem) {
+        noise.measurement[c] = found[c].max(problem.resolution(c));
+    }
+    Ok(())
 }
 
 /// The last steps, under the noise and the prior that the kept stage asks for: R_y as it is found,
@@ -193,10 +205,7 @@ pub(super) fn settle(
                 break;
             }
             before = evidence.log;
-            let variances = newton.noise_found(iterate, evidence.determined)?;
-            for &c in &unknown {
-                noise.measurement[c] = variances[c].max(problem.resolution(c));
-            }
+            find_measurement_noise(&newton, at, iterate, &mut noise)?;
             prior = posterior.next_prior(problem.model, &iterate.theta, sharing(problem));
         }
         noise.process = tight.process;
