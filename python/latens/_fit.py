@@ -741,7 +741,7 @@ class Fit:
         network (the k-th is also `argk`); other names are constants. Ctrl-C raises KeyboardInterrupt, and what
         was fitted by then is `fit.interrupted`.
 
-        >>> found = fit.distill(candidates=2, proposed=["a*v"])
+        >>> found = fit.distill(candidates=2, proposed=["viscous*v"])
         >>> len(found.formulas) > 0, any(formula.proposed for formula in found.formulas)
         (True, True)
         """

@@ -45,9 +45,20 @@ THINGS = dict(things())
 
 
 @pytest.fixture(scope="module")
-def names(slide: latens.Model, record: latens.Record, other: latens.Record, fit: latens.Fit) -> dict[str, Any]:
-    """What an example finds: a model, two records of it, and a fit."""
-    return {"latens": latens, "np": np, "model": slide, "record": record, "other": other, "fit": fit}
+def names(
+    slide: latens.Model, record: latens.Record, other: latens.Record, fit: latens.Fit
+) -> Iterator[dict[str, Any]]:
+    """What an example finds: a model, two records of it, and a fit, in which one search for formulas serves all."""
+    search, found = latens.Fit.distill, {}
+
+    def once(fit: latens.Fit, **asked: Any) -> latens.Distillation:
+        if repr(asked) not in found:
+            found[repr(asked)] = search(fit, **asked)
+        return found[repr(asked)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latens.Fit, "distill", once)
+        yield {"latens": latens, "np": np, "model": slide, "record": record, "other": other, "fit": fit}
 
 
 @pytest.mark.parametrize("name", THINGS)

@@ -64,6 +64,13 @@ impl System {
         }
     }
 
+    /// What the equations work out on their way to f: states and inputs, and their differences, products and functions.
+    pub fn intermediates<'w>(&self, ws: &'w mut Workspace, at: Point) -> &'w [f64] {
+        self.value
+            .run(&mut ws.value, &mut ws.traces, self.env(), at);
+        &ws.value[self.value.constants().len()..]
+    }
+
     /// The equation that is no finite number at a point, and the operation at fault where that is
     /// found; `None` where all are finite.
     pub fn fault(&self, ws: &mut Workspace, at: Point) -> Option<Fault> {

@@ -361,3 +361,29 @@ fn sync(folder: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_on_the_way_leaves_the_old_fit_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("run");
+        fs::create_dir(&folder).unwrap();
+        let files = [MODEL, FACTS].map(|name| folder.join(name));
+        files
+            .iter()
+            .for_each(|file| fs::write(file, "old").unwrap());
+        let claim = Claim::new(&folder).unwrap();
+        let result = claim.fill(true, |put| {
+            put(MODEL.into(), b"half".to_vec())?;
+            Err(Error::Stopped)
+        });
+        assert!(matches!(result, Err(Error::Stopped)));
+        drop(claim);
+        let left = files.map(|file| fs::read_to_string(file).unwrap());
+        assert_eq!(left, ["old", "old"]);
+        assert_eq!(names(place.path()).unwrap(), ["run"]);
+    }
+}

@@ -416,6 +416,3 @@ fn members(folder: &Path, facts: &Facts, read: &ReadFile) -> Result<Vec<Fit>, Er
     });
     members.collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -157,7 +157,6 @@ fn numbers(code: u32, bytes: &[u8], big: bool) -> Option<Vec<f64>> {
 pub(super) mod tests {
     use super::*;
     use crate::record::testing::dataset;
-    use matrw::{matfile, matvar, save_matfile_v7};
 
     pub(super) fn close(a: &[f64], b: &[f64]) -> bool {
         let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1e-3);
@@ -168,31 +167,16 @@ pub(super) mod tests {
         table.values(table.find(name).expect(name)).unwrap()
     }
 
-    /// A file of level 5 as another program writes it.
-    fn written(compress: bool) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.mat");
-        let (negative, nan) = (-2.5, f64::NAN);
-        let mat = matfile!(
-            rate: matvar!(1000.0),
-            row: matvar!([1.0, negative, nan]),
-            counts: matvar!([1_i16, 2_i16, 300_i16]),
-            tall: matvar!([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-            wide: matvar!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
-            short: matvar!([7.0, 8.0]),
-            title: matvar!("a run"),
-            data: matvar!({ u: [1.0, 2.0, 3.0] }),
-            z: matvar!([(1.0, 1.0), (2.0, 0.0), (3.0, 0.0)]),
-            cube: matvar!([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
-        );
-        save_matfile_v7(path.to_str().unwrap(), mat, compress).unwrap();
-        std::fs::read(&path).unwrap()
-    }
+    /// Files of level 5 as SciPy writes them (`samples/make.py`), as they are and compressed.
+    const WRITTEN: [&[u8]; 2] = [
+        include_bytes!("mat/samples/signals.mat"),
+        include_bytes!("mat/samples/signals-compressed.mat"),
+    ];
 
     #[test]
     fn signals_become_columns_and_the_rest_is_passed_over() {
-        for compress in [false, true] {
-            let table = parse("a.mat", &written(compress)).unwrap();
+        for bytes in WRITTEN {
+            let table = parse("a.mat", bytes).unwrap();
             let names = table.names().collect::<Vec<_>>();
             let expected = "row counts tall_1 tall_2 wide_1 wide_2 short";
             assert_eq!(names.join(" "), expected);
@@ -207,8 +191,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_damaged_file_is_an_error_wherever_it_is_cut() {
-        for compress in [false, true] {
-            let bytes = written(compress);
+        for bytes in WRITTEN {
             for cut in 0..bytes.len() {
                 match parse("a.mat", &bytes[..cut]) {
                     // A cut between two variables leaves a shorter file, not a damaged one.
@@ -217,13 +200,12 @@ pub(super) mod tests {
                 }
             }
             for k in 128..bytes.len() {
-                let mut bytes = bytes.clone();
+                let mut bytes = bytes.to_vec();
                 bytes[k] ^= 0xff;
                 let _ = parse("a.mat", &bytes);
             }
         }
-        let bytes = written(false);
-        let message = parse("a.mat", &bytes[..250]).unwrap_err().to_string();
+        let message = parse("a.mat", &WRITTEN[0][..250]).unwrap_err().to_string();
         assert_eq!(
             message,
             "a.mat is no readable MATLAB file: it is damaged or cut off after variable rate; save it again with -v7"
@@ -232,12 +214,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_file_without_signals_says_what_it_holds() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.mat");
-        let mat = matfile!(data: matvar!({ u: [1.0, 2.0] }), rate: matvar!(5.0));
-        save_matfile_v7(path.to_str().unwrap(), mat, true).unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        let message = parse("a.mat", &bytes).unwrap_err().to_string();
+        let bytes = include_bytes!("mat/samples/no-signals.mat");
+        let message = parse("a.mat", bytes).unwrap_err().to_string();
         let start = "a.mat has no real numeric vector or matrix; it holds: data (struct), rate (scalar or empty).";
         assert!(message.starts_with(start), "{message}");
     }

@@ -8,6 +8,7 @@ mod dense;
 mod domain;
 mod findings;
 mod fixture;
+mod folder;
 mod gaps;
 mod groups;
 mod hostile;

@@ -210,7 +210,7 @@ fn no_change_of_what_was_kept_is_a_panic() {
         run(&kept, &mut stop_at(2, 0)).unwrap();
         let written = kept.0.lock().unwrap().clone();
         let longest = written.values().map(Vec::len).max().unwrap();
-        for place in (0..longest).step_by(longest / 40 + 1) {
+        for place in (0..longest).step_by(longest / 20 + 1) {
             let mut changed = written.clone();
             for bytes in changed.values_mut().filter(|bytes| bytes.len() > place) {
                 if place % 2 == 0 {

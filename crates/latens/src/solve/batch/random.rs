@@ -34,6 +34,8 @@ const MOST_RESPONSES: usize = 200;
 const MOST_NUMBERS: usize = 20_000_000;
 /// Samples before a step at which states and inputs may act on it.
 const DELAYS: [usize; 3] = [4, 16, 64];
+/// Signals whose ranks agree to this part are one.
+const SAME_PART: f64 = 1.0 - 1e-9;
 /// A term is new where more than this part of its response is no sum of others'.
 const NEW_PART: f64 = 1e-6;
 
@@ -162,6 +164,23 @@ impl<'a> Innovations<'a> {
         })
     }
 
+    /// What the equations work out on their way, each with its value at every sample.
+    fn on_the_way(&self) -> Vec<Vec<f64>> {
+        let system = self.smoother.stepper.system();
+        let (record, theta) = (self.smoother.record, self.smoother.theta);
+        let mut ws = system.workspace();
+        let mut signals: Vec<Vec<f64>> = vec![];
+        for (k, state) in self.filtered.rows().enumerate() {
+            let values = system.intermediates(&mut ws, record.point(k, state, theta));
+            signals.resize_with(values.len(), || Vec::with_capacity(record.len()));
+            for (signal, value) in signals.iter_mut().zip(values) {
+                signal.push(*value);
+            }
+        }
+        signals.retain(|signal| signal.iter().all(|value| value.is_finite()));
+        signals
+    }
+
     /// How the innovations respond to each of so many terms, added to one learned equation after the other.
     fn responses(&self, most: usize) -> Vec<Vec<f64>> {
         let (stepper, record) = (self.smoother.stepper, self.smoother.record);
@@ -172,7 +191,7 @@ impl<'a> Innovations<'a> {
             .filter(|row| system.unknown_rows().contains(row));
         let learned: Vec<usize> = learned.copied().collect();
         let channels = system.unknown_channels().len();
-        let terms = terms(&self.filtered, record);
+        let terms = terms(&self.filtered, &self.on_the_way(), record);
         let pairs = terms
             .iter()
             .flat_map(|term| learned.iter().map(move |row| (term, *row)));
@@ -196,9 +215,10 @@ impl<'a> Innovations<'a> {
     }
 }
 
-/// Terms of what is known at each sample: states, inputs and the time, by their ranks; their curves; what states and inputs
-/// were some samples ago; products of two.
-fn terms(states: &Trajectory, record: &Record) -> Vec<Vec<f64>> {
+/// Terms of what is known at each sample: states, inputs and the time, by their ranks; their curves, and those of what
+/// the equations make of them on their way, as the difference that drives a flow; what states and inputs were some
+/// samples ago; products of two.
+fn terms(states: &Trajectory, on_the_way: &[Vec<f64>], record: &Record) -> Vec<Vec<f64>> {
     let samples = record.len();
     let states = (0..states.width()).map(|i| states.column(i).collect::<Vec<f64>>());
     let inputs = (0..record.d_u).map(|j| record.input_column(j).collect::<Vec<f64>>());
@@ -210,6 +230,15 @@ fn terms(states: &Trajectory, record: &Record) -> Vec<Vec<f64>> {
     let curves = now
         .iter()
         .flat_map(|[_, second, third]| [second.clone(), third.clone()]);
+    let mut made: Vec<[Vec<f64>; 3]> = vec![];
+    for ranked in on_the_way.iter().filter_map(ranked) {
+        // what goes up and down with another signal has its curves
+        let size = dot(&ranked[0], &ranked[0]);
+        let follows = |other: &[Vec<f64>; 3]| dot(&other[0], &ranked[0]).abs() > SAME_PART * size;
+        if !now.iter().chain(&made).any(follows) {
+            made.push(ranked);
+        }
+    }
     let delayed = DELAYS.iter().flat_map(|delay| {
         let before = move |signal: &Vec<f64>| -> Vec<f64> {
             (0..samples)
@@ -225,7 +254,9 @@ fn terms(states: &Trajectory, record: &Record) -> Vec<Vec<f64>> {
         let both = now[i][0].iter().zip(&now[j][0]);
         both.map(|(a, b)| a * b).collect::<Vec<f64>>()
     });
-    lines.chain(curves).chain(delayed).chain(pairs).collect()
+    let made = made.iter().flatten().cloned();
+    let all = lines.chain(curves).chain(made);
+    all.chain(delayed).chain(pairs).collect()
 }
 
 /// The best few of some terms by their responses, chosen one after the other.

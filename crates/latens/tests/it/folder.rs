@@ -1,16 +1,25 @@
-use std::path::PathBuf;
+//! A fit on a disk: what is loaded is what was saved, and what is damaged is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::*;
-use crate::Job;
-use crate::fit::learn::{Data, learn};
-use crate::fit::{Foreseen, Start};
-use crate::model::Method;
-use crate::model::settings::Settings;
-use crate::record::{Record, Source};
-use crate::simulate::{Simulation, simulate};
-use crate::solve::Equipment;
-use crate::solve::{self, Silent};
+use latens::Job;
+use latens::fit::learn::{Data, learn};
+use latens::fit::{Foreseen, Start};
+use latens::folder::{Claim, check};
+use latens::model::Method;
+use latens::model::settings::Settings;
+use latens::record::{Record, Source, Table, sha256};
+use latens::simulate::{Simulation, simulate};
+use latens::solve::Equipment;
+use latens::solve::{self, Silent};
+use latens::{Error, Facts, Fit, Model, Role};
+
+const MODEL: &str = "model.toml";
+const WEIGHTS: &str = "weights.safetensors";
+const FACTS: &str = "fit.json";
+const CHECKSUMS: &str = "checksums.sha256";
 
 /// A spring whose stiffness is an unknown constant and whose friction is a network.
 const MODEL_TEXT: &str = r#"
@@ -401,22 +410,6 @@ fn what_is_not_a_fit_is_never_touched() {
     assert_eq!(case.names(), ["run"]);
 }
 
-#[test]
-fn an_error_on_the_way_leaves_the_old_fit_and_nothing_else() {
-    let case = Case::new();
-    case.save(false).unwrap();
-    let before = fs::read(case.folder().join(FACTS)).unwrap();
-    let claim = Claim::new(case.folder()).unwrap();
-    let result = claim.fill(true, |put| {
-        put(MODEL.into(), b"half".to_vec())?;
-        Err(Error::Stopped)
-    });
-    assert!(matches!(result, Err(Error::Stopped)));
-    drop(claim);
-    assert_eq!(fs::read(case.folder().join(FACTS)).unwrap(), before);
-    assert_eq!(case.names(), ["run"]);
-}
-
 /// One process at a time has a folder; what a killed one has left on its way is removed, an old fit that
 /// it had put away put back, and what is not ours left alone.
 #[test]
@@ -559,8 +552,8 @@ fn damage_is_named() {
 /// What cannot be is refused by its name, whoever wrote the folder.
 #[test]
 fn facts_that_cannot_be_are_named() {
-    use crate::fit::MemberFacts;
-    use crate::solve::checkpoint::Checkpoint;
+    use latens::fit::MemberFacts;
+    use latens::solve::checkpoint::Checkpoint;
     let member = |run: &str| MemberFacts {
         seed: 1,
         weight: None,
