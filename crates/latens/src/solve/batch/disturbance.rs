@@ -9,8 +9,8 @@
 use super::asked::Question;
 use super::newton::{End, Iterate, Newton};
 use super::place::{Held, Placed};
-use super::random::{is_random, missing_terms};
-use super::settle::{find_measurement_noise, minimised_with_noise};
+use super::random::{is_random, is_systematic};
+use super::settle::{find_measurement_noise, free_channels, minimised_with_noise};
 use super::stages::stage_noise;
 use crate::Error;
 use crate::numerics::objective::Noise;
@@ -18,24 +18,23 @@ use crate::solve::Observer;
 use crate::solve::checkpoint::Stage;
 
 /// Levels of process noise, in decades below that of the first stage, the tightest first: each begins at the states of the
-/// one before.
-pub(super) const LEVEL_DECADES: [f64; 7] = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0];
+/// one before, and there is none after the first at which the data are clearly less likely.
+pub(super) const LEVEL_DECADES: [f64; 13] = [
+    2.0, 1.5, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -3.5, -4.0,
+];
 /// Rounds in which states and R_y are found at a level, where R_y is not known.
 const NOISE_ROUNDS: usize = 3;
-/// Steps, in decades, by which the noise of each state is looked for by itself, beside that of the others.
-const STATE_DECADES: [f64; 2] = [1.0, -1.0];
+/// Steps, in decades, by which the noise of each state and channel is looked for by itself, beside that of the others: a
+/// level that is off by half a decade leaves the innovations correlated.
+const SINGLE_DECADES: [f64; 4] = [1.0, -1.0, 0.25, -0.25];
 /// Rounds in which θ, R_y and the noise of each state settle.
 const STATE_ROUNDS: usize = 3;
 /// What ln p has to gain by a level alone, before anything is learned again …
 const PROMISING_EVIDENCE_GAIN: f64 = 1.0;
+/// … by a step of one level beside the others …
+const SETTLED_EVIDENCE_GAIN: f64 = 0.1;
 /// … and in the end: odds of twenty to one.
 pub const CLEAR_EVIDENCE_GAIN: f64 = 3.0;
-
-/// A few terms are what the equations lack, and the pushes not random, where they explain more than this part of the
-/// misfit, or gain more than this part of what the noise gains.
-const TERMS_PART: f64 = 0.5;
-/// A fit that the pushes leave simulates the records hardly worse: by no more than this factor.
-const WORSE_FREE_RUN_RATIO: f64 = 1.3;
 
 /// A fit under process noise that the data ask for.
 pub(super) struct Disturbed {
@@ -60,8 +59,6 @@ pub(super) fn disturbed(
     let exact = Newton::new(problem, prior, settled);
     let thinning = exact.thinning();
     let exact_log = exact.evidence(exact_iterate, thinning)?.evidence.log;
-    let free_run = |at: &Iterate| problem.measured_error(&at.theta, settled, &at.states);
-    let exact_free_run = free_run(exact_iterate)?;
     let mut best: Option<(f64, Noise, Iterate)> = None;
     let mut states = exact_iterate.states.clone();
     for decades in LEVEL_DECADES {
@@ -83,12 +80,14 @@ pub(super) fn disturbed(
         level.cost = newton.cost(&level.theta, &level.states)?;
         states = level.states.clone();
         let log = newton.evidence(&level, thinning)?.evidence.log;
-        if log
-            > best
-                .as_ref()
-                .map_or(exact_log + PROMISING_EVIDENCE_GAIN, |(best, ..)| *best)
-        {
+        let highest = best.as_ref().map_or(exact_log, |(best, ..)| *best);
+        let promising = best
+            .as_ref()
+            .map_or(exact_log + PROMISING_EVIDENCE_GAIN, |_| highest);
+        if log > promising {
             best = Some((log, noise, level));
+        } else if log < highest - CLEAR_EVIDENCE_GAIN {
+            break;
         }
     }
     let Some((_, mut noise, mut iterate)) = best else {
@@ -107,12 +106,9 @@ pub(super) fn disturbed(
     let gain = newton.evidence(&iterate, thinning)?.evidence.log - exact_log;
     let asked_for = gain > CLEAR_EVIDENCE_GAIN;
     let explained = asked_for
-        && (!contradicted || {
-            let terms = missing_terms(problem, exact_iterate, settled)?;
-            terms.explained.max(terms.gain / gain) < TERMS_PART
-                && free_run(&iterate)? < WORSE_FREE_RUN_RATIO * exact_free_run
-                && is_random(problem, &iterate, &noise)?
-        });
+        && (!contradicted
+            || is_random(problem, &iterate, &noise)?
+                && !is_systematic(problem, &iterate, prior, &noise)?);
     Ok(explained.then_some(Disturbed {
         noise,
         iterate,
@@ -120,8 +116,8 @@ pub(super) fn disturbed(
     }))
 }
 
-/// Moves the noise of each learned equation by itself to where the likelihood of the data is highest, with θ as it is; says
-/// whether any moved. What pushes one state may leave another alone.
+/// Moves the noise of each learned equation and of each channel by itself to where the likelihood of the data is highest,
+/// with θ as it is; says whether any moved. What pushes one state may leave another alone.
 fn apportioned(
     problem: &Placed,
     at: &Stage,
@@ -137,14 +133,23 @@ fn apportioned(
     };
     let (mut best, mut states) = likelihood(noise, &iterate.states)?;
     let mut moved = false;
-    for &row in problem.model.system.unknown_rows() {
-        for decades in STATE_DECADES {
+    type Entry = (fn(&mut Noise) -> &mut Vec<f64>, usize);
+    let rows = problem.model.system.unknown_rows().iter();
+    let rows = rows.map(|&row| -> Entry { (|noise| &mut noise.process, row) });
+    let channels = free_channels(problem);
+    let channels = channels.into_iter();
+    let channels = channels.map(|c| -> Entry { (|noise| &mut noise.measurement, c) });
+    for (of, place) in rows.chain(channels) {
+        for decades in SINGLE_DECADES {
             loop {
                 let mut other = noise.clone();
-                other.process[row] *= 10f64.powf(decades);
+                of(&mut other)[place] *= 10f64.powf(decades);
+                for (c, variance) in other.measurement.iter_mut().enumerate() {
+                    *variance = variance.max(problem.resolution(c));
+                }
                 let (log, there) = likelihood(&other, &states)?;
                 // a NaN is no gain
-                if log < best + PROMISING_EVIDENCE_GAIN || log.is_nan() {
+                if log < best + SETTLED_EVIDENCE_GAIN || log.is_nan() {
                     break;
                 }
                 (best, states, moved) = (log, there, true);

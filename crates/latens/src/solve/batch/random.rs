@@ -2,27 +2,30 @@
 //!
 //! Process noise that is wide enough follows any record, that of a wrong model too. Where the pushes are random, the
 //! filter's innovations are white under it, and without heavy tails. And what the equations lack comes again with the
-//! same states and inputs, or goes with the time: then a few terms, added to equations that hold exactly, do as much as
-//! the noise. With s_j the response of the innovations to a unit of term j in a learned equation,
+//! same states and inputs, or goes with the time: then a few terms of these, beside fewer pushes, make the record likelier
+//! than pushes alone. With ν/√s the innovations under a part of the process noise, s_j their response to a unit of term j
+//! in a learned equation, and J that to θ, whose prior counts as readings,
 //!
 //! ```text
-//! ν/√s = Σ c_j s_j + white,    Δ ln p = n/2 ln (|ν/√s|² / |rest|²) − Σ_j (½ ln n + ln of the terms to choose from)
+//! ln p = −½ min |ν/√s − J δθ − Σ c_j s_j|² − ½ Σ ln s − ½ ln |JᵀJ| − Σ_j (½ ln n + ln of the terms to choose from)
 //! ```
 
-use super::asked::Question;
-use super::newton::Iterate;
+use rayon::prelude::*;
+
+use super::disturbance::CLEAR_EVIDENCE_GAIN;
+use super::newton::{Iterate, Newton};
 use super::place::Placed;
 use crate::Error;
 use crate::filter::Smoother;
-use crate::filter::pass::Forward;
+use crate::filter::pass::{Forward, Means};
 use crate::look::prior::starting_at;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
 use crate::numerics::whiteness;
 use crate::record::Record;
 
-/// Factor on the process noise under which equations hold exactly.
-const EXACT_NOISE_FACTOR: f64 = 1e-6;
+/// Parts of the process noise beside which terms are tried: what terms do is left to fewer pushes.
+const NOISE_PARTS: [f64; 6] = [1.0, 0.3, 0.1, 0.03, 0.01, 1e-3];
 /// Terms that are chosen at the most.
 const MOST_TERMS: usize = 8;
 /// Innovations beyond so many deviations are more than this part of them where tails are heavy.
@@ -48,44 +51,96 @@ pub(super) fn is_random(problem: &Placed, iterate: &Iterate, noise: &Noise) -> R
     Ok(regular)
 }
 
-/// What a few terms do, added to equations that hold exactly.
-pub(super) struct Terms {
-    /// Of ln p.
-    pub gain: f64,
-    /// The part of the misfit that they explain.
-    pub explained: f64,
-}
-
-/// The few terms that explain most of what exact equations leave.
-pub(super) fn missing_terms(
+/// Whether a few terms of what is known make the records clearly likelier than random pushes alone. (Beyond their price too:
+/// what pushes have moved goes with them by chance more often than white noise would, as Dickey and Fuller found.)
+pub(super) fn is_systematic(
     problem: &Placed,
     iterate: &Iterate,
+    prior: &[f64],
+    noise: &Noise,
+) -> Result<bool, Error> {
+    let mut at = iterate.clone();
+    let mut alone = f64::NEG_INFINITY;
+    let mut with_terms = f64::NEG_INFINITY;
+    for part in NOISE_PARTS {
+        let fewer = noise.tightened(problem.stepper, part);
+        at.states = Newton::new(problem, prior, &fewer).smoothed(&at.theta, &at.states)?;
+        let terms = best_terms(problem, &at, prior, &fewer)?;
+        alone = alone.max(terms.alone);
+        with_terms = with_terms.max(terms.alone + terms.gain);
+        // pushes alone are likeliest with all of them
+        if with_terms > alone + CLEAR_EVIDENCE_GAIN {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// How likely records are, as ln p but for what does not depend on the pushes.
+struct Terms {
+    alone: f64,
+    /// What the best few terms add.
+    gain: f64,
+}
+
+/// The few terms that explain most of what pushes and θ leave.
+fn best_terms(
+    problem: &Placed,
+    iterate: &Iterate,
+    prior: &[f64],
     noise: &Noise,
 ) -> Result<Terms, Error> {
-    let open = problem.open_start(noise);
-    let question = Question::Exact;
-    let exact = problem.ask(&iterate.theta, &open, question, &[&iterate.states])?;
-    let iterate = Iterate {
-        states: exact.held(),
-        ..iterate.clone()
-    };
-    let noise = open.tightened(problem.stepper, EXACT_NOISE_FACTOR);
     let readings = |record: &Record| record.outputs.iter().filter(|y| !y.is_nan()).count();
     let readings = problem.records.iter().map(readings).sum::<usize>().max(1);
     let most = (readings / INNOVATIONS_PER_RESPONSE).min(MOST_RESPONSES);
     let most = most.min(MOST_NUMBERS / readings);
-    let (mut values, mut responses): (Vec<f64>, Vec<Vec<f64>>) = (vec![], vec![]);
-    innovations(problem, &iterate, &noise, |innovations| {
+    let parameters = iterate.theta.len();
+    let with_theta = parameters <= most;
+    let (mut values, mut log_variance) = (vec![], 0.0);
+    let (mut by_theta, mut by_terms) = (Responses::default(), Responses::default());
+    innovations(problem, iterate, noise, |innovations| {
         values.extend(innovations.values());
-        for (j, response) in innovations.responses(most).into_iter().enumerate() {
-            match responses.get_mut(j) {
-                Some(before) => before.extend(response),
-                None => responses.push(response),
-            }
+        log_variance += innovations.pass.log_variance();
+        by_terms.extend(innovations.by_terms(most));
+        if with_theta {
+            by_theta.extend(innovations.by_theta());
         }
     })?;
-    responses.retain(|r| r.len() == values.len() && r.iter().all(|v| v.is_finite()));
-    Ok(best_terms(values, responses))
+    if with_theta {
+        let deviations: Vec<f64> = prior.iter().map(|variance| variance.sqrt()).collect();
+        let known = iterate.theta.iter().zip(&deviations);
+        values.extend(known.map(|(theta, deviation)| -theta / deviation));
+        let responses = by_terms.0.iter_mut();
+        responses.for_each(|r| r.resize(r.len() + parameters, 0.0));
+        for (j, response) in by_theta.0.iter_mut().enumerate() {
+            let read = (0..parameters).map(|i| if i == j { 1.0 / deviations[j] } else { 0.0 });
+            response.extend(read);
+        }
+    }
+    let [by_theta, by_terms] = [by_theta, by_terms].map(|r| r.whole(values.len()));
+    Ok(chosen_terms(values, log_variance, by_theta, by_terms))
+}
+
+/// How innovations respond to each of some things, record after record.
+#[derive(Default)]
+struct Responses(Vec<Vec<f64>>);
+
+impl Responses {
+    fn extend(&mut self, of_record: Vec<Vec<f64>>) {
+        for (j, response) in of_record.into_iter().enumerate() {
+            match self.0.get_mut(j) {
+                Some(before) => before.extend(response),
+                None => self.0.push(response),
+            }
+        }
+    }
+
+    /// Those that are numbers in all records.
+    fn whole(mut self, length: usize) -> Vec<Vec<f64>> {
+        self.0
+            .retain(|r| r.len() == length && r.iter().all(|v| v.is_finite()));
+        self.0
+    }
 }
 
 /// Hands over the innovations of each record.
@@ -112,13 +167,15 @@ fn innovations(
 /// The innovations of a record.
 struct Innovations<'a> {
     smoother: Smoother<'a>,
+    /// What the pass is linearised about.
+    states: &'a Trajectory,
     pass: Forward,
     /// The filter's states.
     filtered: Trajectory,
 }
 
 impl<'a> Innovations<'a> {
-    fn of(smoother: Smoother<'a>, states: &Trajectory) -> Self {
+    fn of(smoother: Smoother<'a>, states: &'a Trajectory) -> Self {
         let pass = smoother.forward(states);
         let n = states.width();
         let mut filtered = Trajectory::with_capacity(states.len(), n);
@@ -128,6 +185,7 @@ impl<'a> Innovations<'a> {
         }
         Self {
             smoother,
+            states,
             pass,
             filtered,
         }
@@ -182,7 +240,7 @@ impl<'a> Innovations<'a> {
     }
 
     /// How the innovations respond to each of so many terms, added to one learned equation after the other.
-    fn responses(&self, most: usize) -> Vec<Vec<f64>> {
+    fn by_terms(&self, most: usize) -> Vec<Vec<f64>> {
         let (stepper, record) = (self.smoother.stepper, self.smoother.record);
         let system = stepper.system();
         let rows = stepper.rows();
@@ -203,15 +261,29 @@ impl<'a> Innovations<'a> {
                 });
                 driven.chain(std::iter::repeat_n(0.0, channels))
             };
-            let moved = self
-                .smoother
-                .carried(&self.pass, (0..record.len()).flat_map(at));
-            self.normalised(&moved.innovation)
-                .zip(self.values())
-                .map(|(moved, value)| value - moved)
-                .collect()
+            let driven = (0..record.len()).flat_map(at);
+            self.response(&self.smoother.carried(&self.pass, driven))
         };
-        pairs.take(most).map(response).collect()
+        let pairs: Vec<(&Vec<f64>, usize)> = pairs.take(most).collect();
+        pairs.into_par_iter().map(response).collect()
+    }
+
+    /// How the innovations respond to each entry of θ.
+    fn by_theta(&self) -> Vec<Vec<f64>> {
+        let parameters = self.smoother.theta.len();
+        let response = |j: usize| {
+            let mut increment = vec![0.0; parameters];
+            increment[j] = 1.0;
+            self.response(&self.smoother.shift(self.states, &increment, &self.pass))
+        };
+        (0..parameters).map(response).collect()
+    }
+
+    /// What is taken from the innovations where the means are others.
+    fn response(&self, moved: &Means) -> Vec<f64> {
+        let moved = self.normalised(&moved.innovation);
+        let pairs = moved.zip(self.normalised(&self.pass.means.innovation));
+        pairs.map(|(moved, value)| value - moved).collect()
     }
 }
 
@@ -259,15 +331,25 @@ fn terms(states: &Trajectory, on_the_way: &[Vec<f64>], record: &Record) -> Vec<V
     all.chain(delayed).chain(pairs).collect()
 }
 
-/// The best few of some terms by their responses, chosen one after the other.
-fn best_terms(mut values: Vec<f64>, mut responses: Vec<Vec<f64>>) -> Terms {
+/// The best few of some terms by their responses, chosen one after the other; what θ does as well is no term's.
+fn chosen_terms(
+    mut values: Vec<f64>,
+    mut log_variance: f64,
+    mut by_theta: Vec<Vec<f64>>,
+    mut responses: Vec<Vec<f64>>,
+) -> Terms {
     let n = values.len() as f64;
-    let misfit = dot(&values, &values);
     let price = 0.5 * n.ln() + (responses.len().max(1) as f64).ln();
     let mut whole: Vec<f64> = responses.iter().map(|r| dot(r, r)).collect();
-    let mut gained = 0.0;
+    while let Some(response) = by_theta.pop() {
+        log_variance += dot(&response, &response).ln();
+        let others = by_theta.iter_mut().chain(&mut responses);
+        let others = others.chain([&mut values]);
+        others.for_each(|v| subtract(v, &response));
+    }
+    let alone = -0.5 * (dot(&values, &values) + log_variance);
+    let mut gain = 0.0;
     for _ in 0..MOST_TERMS {
-        let square = dot(&values, &values);
         let explained = responses.iter().zip(&whole).map(|(response, whole)| {
             let length = dot(response, response);
             let new = length > NEW_PART * whole;
@@ -278,27 +360,25 @@ fn best_terms(mut values: Vec<f64>, mut responses: Vec<Vec<f64>>) -> Terms {
         let Some((best, explained)) = best else {
             break;
         };
-        let gain = 0.5 * n * (square / (square - explained)).ln() - price;
-        if gain <= 0.0 || gain.is_nan() {
+        if 0.5 * explained <= price || explained.is_nan() {
             break;
         }
-        gained += gain;
+        gain += 0.5 * explained - price;
         let chosen = responses.swap_remove(best);
         whole.swap_remove(best);
-        let length = dot(&chosen, &chosen);
-        let without = |vector: &mut Vec<f64>| {
-            let part = dot(vector, &chosen) / length;
-            vector
-                .iter_mut()
-                .zip(&chosen)
-                .for_each(|(v, c)| *v -= part * c);
-        };
-        without(&mut values);
-        responses.iter_mut().for_each(without);
+        let others = responses.iter_mut().chain([&mut values]);
+        others.for_each(|v| subtract(v, &chosen));
     }
-    Terms {
-        gain: gained,
-        explained: 1.0 - dot(&values, &values) / misfit,
+    Terms { alone, gain }
+}
+
+/// Takes from a vector what is along another.
+fn subtract(vector: &mut [f64], other: &[f64]) {
+    let length = dot(other, other);
+    if length > 0.0 {
+        let part = dot(vector, other) / length;
+        let pairs = vector.iter_mut().zip(other);
+        pairs.for_each(|(v, o)| *v -= part * o);
     }
 }
 

@@ -100,7 +100,7 @@ fn minimise(
 }
 
 /// The channels whose noise is to be found.
-fn free_channels(problem: &Problem) -> Vec<usize> {
+pub(super) fn free_channels(problem: &Problem) -> Vec<usize> {
     let settings = problem.settings;
     let channels = problem.model.measurements.iter().enumerate();
     let free = channels
