@@ -36,6 +36,10 @@ const SETTLED_EVIDENCE_GAIN: f64 = 0.1;
 /// … and in the end: odds of twenty to one.
 pub const CLEAR_EVIDENCE_GAIN: f64 = 3.0;
 
+/// A fit that random pushes leave simulates the records hardly worse: by no more than this factor. One that simulates them
+/// far worse has lost what the equations say of them, whatever the pushes are.
+const WORSE_FREE_RUN_RATIO: f64 = 1.3;
+
 /// A fit under process noise that the data ask for.
 pub(super) struct Disturbed {
     pub noise: Noise,
@@ -105,9 +109,11 @@ pub(super) fn disturbed(
     let newton = Newton::new(problem, prior, &noise);
     let gain = newton.evidence(&iterate, thinning)?.evidence.log - exact_log;
     let asked_for = gain > CLEAR_EVIDENCE_GAIN;
+    let free_run = |at: &Iterate| problem.measured_error(&at.theta, settled, &at.states);
     let explained = asked_for
         && (!contradicted
-            || is_random(problem, &iterate, &noise)?
+            || free_run(&iterate)? < WORSE_FREE_RUN_RATIO * free_run(exact_iterate)?
+                && is_random(problem, &iterate, &noise)?
                 && !is_systematic(problem, &iterate, prior, &noise)?);
     Ok(explained.then_some(Disturbed {
         noise,

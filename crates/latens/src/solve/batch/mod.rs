@@ -25,6 +25,7 @@ pub(super) mod regress;
 mod settle;
 mod stages;
 pub(super) mod sums;
+mod terms;
 pub(super) mod ways;
 
 use super::checkpoint::{Checkpoint, Start};

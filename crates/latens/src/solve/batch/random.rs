@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use super::disturbance::CLEAR_EVIDENCE_GAIN;
 use super::newton::{Iterate, Newton};
 use super::place::Placed;
+use super::terms::{Signals, append, dot};
 use crate::Error;
 use crate::filter::Smoother;
 use crate::filter::pass::{Forward, Means};
@@ -35,10 +36,6 @@ const HEAVY_TAIL_PART: f64 = 0.01;
 const INNOVATIONS_PER_RESPONSE: usize = 10;
 const MOST_RESPONSES: usize = 200;
 const MOST_NUMBERS: usize = 20_000_000;
-/// Samples before a step at which states and inputs may act on it.
-const DELAYS: [usize; 3] = [4, 16, 64];
-/// Signals whose ranks agree to this part are one.
-const SAME_PART: f64 = 1.0 - 1e-9;
 /// A term is new where more than this part of its response is no sum of others'.
 const NEW_PART: f64 = 1e-6;
 
@@ -96,51 +93,38 @@ fn best_terms(
     let most = most.min(MOST_NUMBERS / readings);
     let parameters = iterate.theta.len();
     let with_theta = parameters <= most;
-    let (mut values, mut log_variance) = (vec![], 0.0);
-    let (mut by_theta, mut by_terms) = (Responses::default(), Responses::default());
-    innovations(problem, iterate, noise, |innovations| {
-        values.extend(innovations.values());
-        log_variance += innovations.pass.log_variance();
-        by_terms.extend(innovations.by_terms(most));
+    let mut signals = Signals::new(most);
+    innovations(problem, iterate, noise, |of_record| {
+        let (system, record) = (problem.stepper.system(), of_record.smoother.record);
+        signals.extend(system, record, &iterate.theta, &of_record.filtered);
+    })?;
+    let terms = signals.terms();
+    let (mut values, mut log_variance, mut first) = (vec![], 0.0, 0);
+    let (mut by_theta, mut by_terms) = (vec![], vec![]);
+    innovations(problem, iterate, noise, |of_record| {
+        values.extend(of_record.values());
+        log_variance += of_record.pass.log_variance();
+        append(&mut by_terms, of_record.by_terms(&terms, first, most));
         if with_theta {
-            by_theta.extend(innovations.by_theta());
+            append(&mut by_theta, of_record.by_theta());
         }
+        first += of_record.filtered.len();
     })?;
     if with_theta {
         let deviations: Vec<f64> = prior.iter().map(|variance| variance.sqrt()).collect();
         let known = iterate.theta.iter().zip(&deviations);
         values.extend(known.map(|(theta, deviation)| -theta / deviation));
-        let responses = by_terms.0.iter_mut();
+        let responses = by_terms.iter_mut();
         responses.for_each(|r| r.resize(r.len() + parameters, 0.0));
-        for (j, response) in by_theta.0.iter_mut().enumerate() {
+        for (j, response) in by_theta.iter_mut().enumerate() {
             let read = (0..parameters).map(|i| if i == j { 1.0 / deviations[j] } else { 0.0 });
             response.extend(read);
         }
     }
-    let [by_theta, by_terms] = [by_theta, by_terms].map(|r| r.whole(values.len()));
+    for responses in [&mut by_theta, &mut by_terms] {
+        responses.retain(|r| r.iter().all(|v| v.is_finite()));
+    }
     Ok(chosen_terms(values, log_variance, by_theta, by_terms))
-}
-
-/// How innovations respond to each of some things, record after record.
-#[derive(Default)]
-struct Responses(Vec<Vec<f64>>);
-
-impl Responses {
-    fn extend(&mut self, of_record: Vec<Vec<f64>>) {
-        for (j, response) in of_record.into_iter().enumerate() {
-            match self.0.get_mut(j) {
-                Some(before) => before.extend(response),
-                None => self.0.push(response),
-            }
-        }
-    }
-
-    /// Those that are numbers in all records.
-    fn whole(mut self, length: usize) -> Vec<Vec<f64>> {
-        self.0
-            .retain(|r| r.len() == length && r.iter().all(|v| v.is_finite()));
-        self.0
-    }
 }
 
 /// Hands over the innovations of each record.
@@ -222,25 +206,9 @@ impl<'a> Innovations<'a> {
         })
     }
 
-    /// What the equations work out on their way, each with its value at every sample.
-    fn on_the_way(&self) -> Vec<Vec<f64>> {
-        let system = self.smoother.stepper.system();
-        let (record, theta) = (self.smoother.record, self.smoother.theta);
-        let mut ws = system.workspace();
-        let mut signals: Vec<Vec<f64>> = vec![];
-        for (k, state) in self.filtered.rows().enumerate() {
-            let values = system.intermediates(&mut ws, record.point(k, state, theta));
-            signals.resize_with(values.len(), || Vec::with_capacity(record.len()));
-            for (signal, value) in signals.iter_mut().zip(values) {
-                signal.push(*value);
-            }
-        }
-        signals.retain(|signal| signal.iter().all(|value| value.is_finite()));
-        signals
-    }
-
-    /// How the innovations respond to each of so many terms, added to one learned equation after the other.
-    fn by_terms(&self, most: usize) -> Vec<Vec<f64>> {
+    /// How the innovations respond to each of so many terms, added to one learned equation after the other; terms stand
+    /// over all records, and those of this one begin at a sample of them.
+    fn by_terms(&self, terms: &[Vec<f64>], first: usize, most: usize) -> Vec<Vec<f64>> {
         let (stepper, record) = (self.smoother.stepper, self.smoother.record);
         let system = stepper.system();
         let rows = stepper.rows();
@@ -249,11 +217,10 @@ impl<'a> Innovations<'a> {
             .filter(|row| system.unknown_rows().contains(row));
         let learned: Vec<usize> = learned.copied().collect();
         let channels = system.unknown_channels().len();
-        let terms = terms(&self.filtered, &self.on_the_way(), record);
         let pairs = terms
             .iter()
-            .flat_map(|term| learned.iter().map(move |row| (term, *row)));
-        let response = |(term, row): (&Vec<f64>, usize)| {
+            .flat_map(|term| learned.iter().map(move |row| (&term[first..], *row)));
+        let response = |(term, row): (&[f64], usize)| {
             let at = |i: usize| {
                 let driven = rows.iter().map(move |r| match i {
                     i if i > 0 && *r == row => term[i - 1],
@@ -264,7 +231,7 @@ impl<'a> Innovations<'a> {
             let driven = (0..record.len()).flat_map(at);
             self.response(&self.smoother.carried(&self.pass, driven))
         };
-        let pairs: Vec<(&Vec<f64>, usize)> = pairs.take(most).collect();
+        let pairs: Vec<(&[f64], usize)> = pairs.take(most).collect();
         pairs.into_par_iter().map(response).collect()
     }
 
@@ -285,50 +252,6 @@ impl<'a> Innovations<'a> {
         let pairs = moved.zip(self.normalised(&self.pass.means.innovation));
         pairs.map(|(moved, value)| value - moved).collect()
     }
-}
-
-/// Terms of what is known at each sample: states, inputs and the time, by their ranks; their curves, and those of what
-/// the equations make of them on their way, as the difference that drives a flow; what states and inputs were some
-/// samples ago; products of two.
-fn terms(states: &Trajectory, on_the_way: &[Vec<f64>], record: &Record) -> Vec<Vec<f64>> {
-    let samples = record.len();
-    let states = (0..states.width()).map(|i| states.column(i).collect::<Vec<f64>>());
-    let inputs = (0..record.d_u).map(|j| record.input_column(j).collect::<Vec<f64>>());
-    let signals: Vec<Vec<f64>> = states.chain(inputs).collect();
-    let time = (0..samples).map(|k| k as f64).collect();
-    let ranked = |signal: &Vec<f64>| whiteness::curves(signal);
-    let now: Vec<[Vec<f64>; 3]> = signals.iter().chain([&time]).filter_map(ranked).collect();
-    let lines = now.iter().map(|[line, ..]| line.clone());
-    let curves = now
-        .iter()
-        .flat_map(|[_, second, third]| [second.clone(), third.clone()]);
-    let mut made: Vec<[Vec<f64>; 3]> = vec![];
-    for ranked in on_the_way.iter().filter_map(ranked) {
-        // what goes up and down with another signal has its curves
-        let size = dot(&ranked[0], &ranked[0]);
-        let follows = |other: &[Vec<f64>; 3]| dot(&other[0], &ranked[0]).abs() > SAME_PART * size;
-        if !now.iter().chain(&made).any(follows) {
-            made.push(ranked);
-        }
-    }
-    let delayed = DELAYS.iter().flat_map(|delay| {
-        let before = move |signal: &Vec<f64>| -> Vec<f64> {
-            (0..samples)
-                .map(|k| signal[k.saturating_sub(*delay)])
-                .collect()
-        };
-        signals.iter().map(before)
-    });
-    let delayed = delayed.filter_map(|signal| whiteness::curves(&signal));
-    let delayed = delayed.map(|[line, ..]| line);
-    let pairs = (0..now.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    let pairs = pairs.map(|(i, j)| {
-        let both = now[i][0].iter().zip(&now[j][0]);
-        both.map(|(a, b)| a * b).collect::<Vec<f64>>()
-    });
-    let made = made.iter().flatten().cloned();
-    let all = lines.chain(curves).chain(made);
-    all.chain(delayed).chain(pairs).collect()
 }
 
 /// The best few of some terms by their responses, chosen one after the other; what θ does as well is no term's.
@@ -380,8 +303,4 @@ fn subtract(vector: &mut [f64], other: &[f64]) {
         let pairs = vector.iter_mut().zip(other);
         pairs.for_each(|(v, o)| *v -= part * o);
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
