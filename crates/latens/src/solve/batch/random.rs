@@ -15,11 +15,12 @@ use rayon::prelude::*;
 use super::disturbance::CLEAR_EVIDENCE_GAIN;
 use super::newton::{Iterate, Newton};
 use super::place::Placed;
-use super::terms::{Signals, append, dot};
+use super::terms::{Signals, append};
 use crate::Error;
 use crate::filter::Smoother;
 use crate::filter::pass::{Forward, Means};
 use crate::look::prior::starting_at;
+use crate::model::small::dot_long;
 use crate::numerics::Trajectory;
 use crate::numerics::objective::Noise;
 use crate::numerics::whiteness;
@@ -263,20 +264,20 @@ fn chosen_terms(
 ) -> Terms {
     let n = values.len() as f64;
     let price = 0.5 * n.ln() + (responses.len().max(1) as f64).ln();
-    let mut whole: Vec<f64> = responses.iter().map(|r| dot(r, r)).collect();
+    let mut whole: Vec<f64> = responses.iter().map(|r| dot_long(r, r)).collect();
     while let Some(response) = by_theta.pop() {
-        log_variance += dot(&response, &response).ln();
+        log_variance += dot_long(&response, &response).ln();
         let others = by_theta.iter_mut().chain(&mut responses);
         let others = others.chain([&mut values]);
         others.for_each(|v| subtract(v, &response));
     }
-    let alone = -0.5 * (dot(&values, &values) + log_variance);
+    let alone = -0.5 * (dot_long(&values, &values) + log_variance);
     let mut gain = 0.0;
     for _ in 0..MOST_TERMS {
         let explained = responses.iter().zip(&whole).map(|(response, whole)| {
-            let length = dot(response, response);
+            let length = dot_long(response, response);
             let new = length > NEW_PART * whole;
-            let part = dot(response, &values).powi(2) / length;
+            let part = dot_long(response, &values).powi(2) / length;
             if new { part } else { 0.0 }
         });
         let best = explained.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -297,9 +298,9 @@ fn chosen_terms(
 
 /// Takes from a vector what is along another.
 fn subtract(vector: &mut [f64], other: &[f64]) {
-    let length = dot(other, other);
+    let length = dot_long(other, other);
     if length > 0.0 {
-        let part = dot(vector, other) / length;
+        let part = dot_long(vector, other) / length;
         let pairs = vector.iter_mut().zip(other);
         pairs.for_each(|(v, o)| *v -= part * o);
     }

@@ -4,6 +4,7 @@
 //! polynomials, are terms of one size. Ranks are those over all records, so that a term is the same function in each.
 
 use crate::model::System;
+use crate::model::small::dot_long;
 use crate::numerics::Trajectory;
 use crate::numerics::whiteness;
 use crate::record::Record;
@@ -76,9 +77,9 @@ impl Signals {
                 break;
             }
             // what goes up and down with another signal has its curves
-            let size = dot(&ranked[0], &ranked[0]);
+            let size = dot_long(&ranked[0], &ranked[0]);
             let follows =
-                |other: &[Vec<f64>; 3]| dot(&other[0], &ranked[0]).abs() > SAME_PART * size;
+                |other: &[Vec<f64>; 3]| dot_long(&other[0], &ranked[0]).abs() > SAME_PART * size;
             if !now.iter().chain(&made).any(follows) {
                 made.push(ranked);
             }
@@ -103,10 +104,6 @@ pub(super) fn append(all: &mut Vec<Vec<f64>>, of_record: Vec<Vec<f64>>) {
     for (vector, more) in all.iter_mut().zip(of_record) {
         vector.extend(more);
     }
-}
-
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]
@@ -144,12 +141,13 @@ mod tests {
         assert!(terms.iter().all(|term| term.len() == 100));
         let [_, curve, _] = whiteness::curves(&differences).unwrap();
         let found = |term: &&Vec<f64>| {
-            let along = dot(term, &curve);
-            along * along > 0.999_999 * dot(term, term) * dot(&curve, &curve)
+            let along = dot_long(term, &curve);
+            along * along > 0.999_999 * dot_long(term, term) * dot_long(&curve, &curve)
         };
         assert_eq!(terms.iter().filter(found).count(), 1);
-        // x, u and t: lines, curves, products; u − x: one line, two curves; x and u before
-        assert_eq!(terms.len(), 3 + 6 + 3 + 3 + 6);
+        // x, u and t: lines, curves, products; u − x: one line, two curves; x and u before, but for the longest delay,
+        // at which every x is the first one
+        assert_eq!(terms.len(), 3 + 6 + 3 + 3 + 5);
         assert_eq!(Signals { most: 5, ..signals }.terms(), terms[..5]);
     }
 }
